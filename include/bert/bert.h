@@ -1,0 +1,13 @@
+/* bert/bert.h: all of libbert. */
+#ifndef BERT_BERT_H
+#define BERT_BERT_H
+
+#include <bert/base.h>
+#include <bert/json.h>
+#include <bert/safetensors.h>
+#include <bert/tokenizer.h>
+#include <bert/model.h>
+#include <bert/encoder.h>
+#include <bert/embed.h>
+
+#endif

@@ -1,0 +1,92 @@
+/* bert/embed.h: texts to sentence vectors: a model together with its tokenizer and its own pooling.
+ *
+ *     bert_pipeline *p; bert_session *s; float vector[384];
+ *     bert_pipeline_open(&p, "models/all-MiniLM-L6-v2", NULL, &err);
+ *     bert_session_open(&s, bert_pipeline_model(p), NULL, &err);
+ *     bert_embed(s, p, vector, &(bert_text){"hello", 5, NULL, 0}, 1, NULL, NULL, &err);
+ */
+#ifndef BERT_EMBED_H
+#define BERT_EMBED_H
+
+#include <bert/encoder.h>
+#include <bert/tokenizer.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct bert_pipeline bert_pipeline; /* immutable; any number of threads */
+
+typedef struct bert_pipeline_options {
+    size_t size;
+    const bert_model_options *model;         /* NULL: defaults */
+    const bert_tokenizer_options *tokenizer; /* NULL: defaults */
+} bert_pipeline_options;
+#define BERT_PIPELINE_OPTIONS_INIT {sizeof(bert_pipeline_options), NULL, NULL}
+
+/* Opens everything in the folder: the model, its tokenizer, and for sentence-transformers models modules.json,
+ * pooling and normalisation. A vocabulary longer than the embedding table is BERT_BAD_FILE; a module that is not
+ * known is BERT_UNSUPPORTED by name. */
+BERT_API BERT_MUST_USE bert_status bert_pipeline_open(bert_pipeline **pipeline, const char *dir,
+                                                      const bert_pipeline_options *options, bert_error *err);
+BERT_API void bert_pipeline_close(bert_pipeline **pipeline);
+BERT_API const bert_model *bert_pipeline_model(const bert_pipeline *pipeline);
+BERT_API const bert_tokenizer *bert_pipeline_tokenizer(const bert_pipeline *pipeline);
+
+/* How a text's token vectors become one vector (names as in sentence-transformers' 1_Pooling/config.json). */
+typedef enum bert_pooling {
+    BERT_POOLING_AUTO,          /* what the folder says, else the mean */
+    BERT_POOLING_CLS, BERT_POOLING_MEAN, BERT_POOLING_MAX, BERT_POOLING_MEAN_SQRT_LEN, BERT_POOLING_WEIGHTED_MEAN,
+    BERT_POOLING_LAST_TOKEN,
+    BERT_POOLING_POOLER         /* the model's own pooler: tanh(W·h[CLS] + b) */
+} bert_pooling;
+/* "mean", …; NULL for a number that is none. */
+BERT_API const char *bert_pooling_name(bert_pooling pooling);
+
+typedef struct bert_pipeline_info {
+    bert_pooling pooling;  /* never AUTO */
+    int pooling_assumed;   /* 1: no 1_Pooling in the folder, the mean was assumed */
+    int normalize;         /* 1: vectors get length 1 */
+    size_t dim;
+    size_t max_length;     /* tokens with specials: sentence_bert_config.json, else the position table */
+} bert_pipeline_info;
+BERT_API bert_pipeline_info bert_pipeline_describe(const bert_pipeline *pipeline);
+
+typedef struct bert_embed_options {
+    size_t size;
+    bert_pooling pooling;
+    int normalize;               /* -1: as the folder says */
+    size_t dim;                  /* keep the first dim values, renormalised if normalized; 0: all */
+    size_t max_length;           /* 0: the model's own */
+    bert_truncation truncation;
+    bert_side truncation_side;
+    int literal_specials;
+    size_t pass_tokens;          /* tokens of one pass; 0: a good value. Never changes a result */
+    const bert_run_options *run; /* stop flag and deadline; NULL: none */
+} bert_embed_options;
+#define BERT_EMBED_OPTIONS_INIT {sizeof(bert_embed_options), BERT_POOLING_AUTO, -1, 0, 0, BERT_LONGEST_FIRST, \
+                                 BERT_RIGHT, 0, 0, NULL}
+
+/* What happened to one text; nothing is cut silently. */
+typedef struct bert_embed_info {
+    size_t tokens, truncated, unknown, invalid_utf8, first_invalid;
+} bert_embed_info;
+
+/* dst [n, dim] gets one vector a text, in order. `infos` [n] or NULL. Any number of texts: they are sorted by
+ * length and packed into passes inside the call. The session must be of the pipeline's model. */
+BERT_API BERT_MUST_USE bert_status bert_embed(bert_session *session, const bert_pipeline *pipeline, float *dst,
+                                              const bert_text *texts, size_t n, const bert_embed_options *options,
+                                              bert_embed_info *infos, bert_error *err);
+
+/* Pools one text's hidden states [T, H] (and its pooler output [H], NULL unless that is the pooling) the way
+ * bert_embed does: dst [dim]. For callers that run the model themselves to get more than the vector.
+ * BERT_NOT_FINITE if the vector has no length to be divided by. */
+BERT_API BERT_MUST_USE bert_status bert_pipeline_pool(const bert_pipeline *pipeline, float *dst, const float *hidden,
+                                                      const float *pooler, const bert_encoding *tokens,
+                                                      const bert_embed_options *options, bert_error *err);
+BERT_API size_t bert_pipeline_dim(const bert_pipeline *pipeline, const bert_embed_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
