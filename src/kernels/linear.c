@@ -1,0 +1,77 @@
+/* kernels/linear.c: y = epilogue(x · Wᵀ + bias) + residual, blocked for the caches.
+ *
+ *     row blocks (x stays in L2)
+ *       panels of W (a step: as many as a tile takes)
+ *         pieces of K (the piece of the panels stays in L1/L2, the next one is prefetched)
+ *           row tiles (registers)
+ *
+ * Totals live in scratch [block, 16·panels] until the last piece: that keeps them in L1, makes every tile a full
+ * one whatever N is, and lets the residual be y itself.
+ */
+#include "kernels/blocks.h"
+#include "kernels/table.h"
+
+enum {
+    ROW_BLOCK = 96,  /* rows whose x is read again for each panel */
+    PIECE = 768,     /* terms of K per piece: 48 KiB a panel. A multiple of BERT_CHUNK */
+    STREAM_ROWS = 4, /* up to here weights are only read through, and the hardware prefetches better than we do */
+    LINE = 64        /* bytes */
+};
+static_assert(PIECE % BERT_CHUNK == 0, "a piece must begin where a chunk begins");
+
+/* A tile runs over k in steps of 8, in which it could prefetch the 8 lines it reads itself: each of the row tiles
+ * takes its share of them, rounded up to a power of two. */
+static unsigned lines_per_step(size_t rows, size_t tiles) {
+    if (rows <= STREAM_ROWS) return 0;
+    return tiles == 1 ? 8 : tiles <= 3 ? 4 : tiles <= 7 ? 2 : 1;
+}
+
+/* One piece of K for all row tiles of a block. `tile` comes with everything but its rows. */
+static void run_piece(const bert_kernels *kernels, bert_tile tile, size_t rows) {
+    const size_t tiles = parts_of(rows, kernels->rows);
+    for (size_t i = 0; i < tiles; i++) {
+        tile.rows = part_size(rows, tiles, i);
+        kernels->tile(&tile);
+        tile.x += tile.rows * tile.ldx;
+        tile.totals += tile.rows * tile.ldt;
+        tile.ahead += tile.lines * (tile.k / 8) * LINE;
+    }
+}
+
+/* `panels` panels from `panel` on, rows [row, row+rows): all of K, then the edge. */
+static void run_panels(const bert_kernels *kernels, const bert_linear *linear, size_t row, size_t rows, size_t panel,
+                       size_t panels, float *totals) {
+    const size_t ldw = linear->k * BERT_PANEL, ldt = panels * BERT_PANEL, col = panel * BERT_PANEL;
+    const float *w = linear->w + panel * ldw;
+    const unsigned lines = lines_per_step(rows, parts_of(rows, kernels->rows));
+    for (size_t k = 0; k < linear->k; k += PIECE) {
+        const size_t next = k + PIECE < linear->k ? (k + PIECE) * BERT_PANEL : panels * ldw;
+        run_piece(kernels,
+                  (bert_tile){.totals = totals, .ldt = ldt, .x = linear->x + row * linear->ldx + k, .ldx = linear->ldx,
+                              .w = w + k * BERT_PANEL, .ldw = ldw, .panels = panels,
+                              .k = smaller(PIECE, linear->k - k), .resume = k > 0,
+                              .ahead = (uintptr_t)w + next * sizeof *w, .lines = lines},
+                  rows);
+    }
+    kernels->finish(linear, totals, ldt, row, rows, col, smaller(ldt, linear->n - col));
+}
+
+size_t bert_linear_scratch(const bert_kernels *kernels, const bert_linear *linear) {
+    return smaller(linear->t, ROW_BLOCK) * kernels->panels * BERT_PANEL;
+}
+
+void bert_linear_run(const bert_kernels *kernels, const bert_linear *linear, size_t first, size_t last,
+                     float *scratch) {
+    const size_t blocks = parts_of(linear->t, ROW_BLOCK);
+    size_t row = 0;
+    for (size_t block = 0; block < blocks; block++) {
+        const size_t rows = part_size(linear->t, blocks, block);
+        for (size_t panel = first; panel < last; panel += kernels->panels)
+            run_panels(kernels, linear, row, rows, panel, smaller(kernels->panels, last - panel), scratch);
+        row += rows;
+    }
+}
+
+void bert_linear_finish(const bert_kernels *kernels, const bert_linear *linear, size_t first, size_t last) {
+    kernels->finish(linear, linear->y + first * linear->ldy, linear->ldy, first, last - first, 0, linear->n);
+}
