@@ -1,0 +1,1 @@
+"""The parts of scripts/fetch_model: the hub, the registry copies, and what both need."""
