@@ -44,7 +44,8 @@ class Progress:
         share = min(1.0, done / self.total) if self.total else 1.0
         rate = (done - self.already) / max(now - self.start, 1e-3)
         bar = ("#" * round(30 * share)).ljust(30, ".")
-        print(f"\r  {self.name[-32:]:32} [{bar}] {share:4.0%} {rate / 1e6:6.1f} MB/s ", end="", file=sys.stderr, flush=True)
+        line = f"\r  {self.name[-32:]:32} [{bar}] {share:4.0%} {rate / 1e6:6.1f} MB/s "
+        print(line, end="", file=sys.stderr, flush=True)
 
     def finish(self):
         if self.live:

