@@ -1,0 +1,156 @@
+# Sourced by check: one function a check. Each prints to its log and returns nonzero when something is wrong;
+# a line `N passed, N failed` in the output says how many tests it was, else it counts as one.
+
+WORK=build-check
+CHECK_PACKAGES=(g++ clang libcriterion-dev python3-venv binutils git)
+CHECK_MODULES=(numpy==2.4.6 safetensors==0.8.0)
+
+# use_venv FOLDER MODULE…: a virtual environment with these modules comes first in PATH.
+use_venv() {
+    local folder=$1 stamp; shift
+    stamp="$(python3 -V) $*"
+    if [ "$(cat "$folder/stamp" 2>/dev/null)" != "$stamp" ]; then
+        say "Python modules into $folder: $*"
+        rm -rf "$folder"
+        python3 -m venv "$folder"
+        "$folder/bin/pip" install --quiet --disable-pip-version-check "$@"
+        printf '%s\n' "$stamp" >"$folder/stamp"
+    fi
+    PATH=$PWD/$folder/bin:$PATH
+}
+
+# find_models: sets BERT_TEST_MODELS and says which real weights the tests will use.
+find_models() {
+    export BERT_TEST_MODELS=${BERT_TEST_MODELS:-$PWD/models}
+    local small=$BERT_TEST_MODELS/all-MiniLM-L6-v2 found=() name
+    if [ ! -f "$small/config.json" ]; then
+        say "Fetching all-MiniLM-L6-v2"
+        # shellcheck disable=SC2046  # a list of package names
+        need_packages $(scripts/fetch_model --needs all-MiniLM-L6-v2)
+        scripts/fetch_model all-MiniLM-L6-v2 "$small" || say "all-MiniLM-L6-v2 could not be fetched"
+    fi
+    for name in all-MiniLM-L6-v2 bert-base-uncased; do
+        [ ! -f "$BERT_TEST_MODELS/$name/config.json" ] || found+=("$name")
+    done
+    say "Real weights: ${found[*]:-none, so tests that need them are skipped}"
+}
+
+# build NAME COMPILER MESON_OPTION…: into build-check/NAME.
+build() {
+    local folder=$WORK/$1 compiler=$2; shift 2
+    [ -f "$folder/build.ninja" ] || CC=$compiler meson setup "$folder" -Dtests=true -Dwerror=true "$@"
+    ninja -C "$folder"
+}
+
+# run_tests NAME MESON_TEST_OPTION…: the tests of build-check/NAME, counted one by one.
+run_tests() {
+    local folder=$WORK/$1 status=0; shift
+    meson test -C "$folder" --no-rebuild --print-errorlogs "$@" || status=$?
+    scripts/count_tests "$folder/meson-logs/testlog.json"
+    return $status
+}
+
+check_tree() {
+    python3 tests/check_tree.py
+    python3 tests/check_includes.py
+}
+
+check_headers() {
+    local n=0 header way
+    for header in include/bert/*.h; do
+        for way in "gcc -x c -std=c17" "clang -x c -std=c17" "g++ -x c++ -std=c++17" "clang++ -x c++ -std=c++17"; do
+            printf '#include <bert/%s>\n' "${header##*/}" |
+                $way -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -Iinclude -fsyntax-only -
+            n=$((n + 1))
+        done
+    done
+    printf '%d passed, 0 failed\n' "$n"
+}
+
+check_release() {
+    build release gcc --prefix="$PWD/$WORK/prefix"
+    run_tests release
+}
+
+check_clang() {
+    build clang clang
+    run_tests clang
+}
+
+check_sanitized() {
+    build sanitized clang -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false
+    ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+        run_tests sanitized -t 5
+}
+
+check_symbols() {
+    build release gcc --prefix="$PWD/$WORK/prefix"
+    python3 tests/check_symbols.py $WORK/release/libbert.so
+}
+
+# check_install: what a C service does: install, compile against the prefix, run; shared and fully static.
+check_install() {
+    local prefix=$PWD/$WORK/prefix libs example model=tests/data/models/tiny-bert
+    build release gcc --prefix="$prefix"
+    rm -rf "$prefix"
+    meson install -C $WORK/release --no-rebuild --quiet
+    libs=$(dirname "$(find "$prefix" -name libbert.so)")
+    export PKG_CONFIG_PATH=$libs/pkgconfig
+    for example in embed threads; do
+        # shellcheck disable=SC2046  # lists of flags
+        gcc -std=c17 -Wall -Wextra -Werror -o $WORK/$example examples/$example.c $(pkg-config --cflags --libs bert)
+        # shellcheck disable=SC2046
+        gcc -std=c17 -static -o $WORK/$example-static examples/$example.c $(pkg-config --static --cflags --libs bert)
+        LD_LIBRARY_PATH=$libs $WORK/$example $model >$WORK/$example.out
+        $WORK/$example-static $model >$WORK/$example-static.out
+        cmp $WORK/$example.out $WORK/$example-static.out
+        cat $WORK/$example.out
+    done
+    LD_LIBRARY_PATH=$libs "$prefix/bin/bert" --version
+    printf '5 passed, 0 failed\n'
+}
+
+check_fetch() { python3 tests/test_fetch_model.py; }
+
+check_readme() {
+    build release gcc --prefix="$PWD/$WORK/prefix"
+    python3 tests/run_readme.py $WORK/release/tools/bert
+}
+
+check_valgrind() {
+    need_packages valgrind
+    build valgrind gcc -Dbuildtype=debugoptimized
+    run_tests valgrind -t 30 --wrap='valgrind -q --error-exitcode=99 --leak-check=full --trace-children=yes'
+}
+
+check_tsan() {
+    build tsan clang -Dbuildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false
+    run_tests tsan -t 10
+}
+
+check_bertviz() {
+    use_venv .venv-bertviz torch==2.13.0 bertviz==1.4.1 ipython==9.18.1
+    build release gcc --prefix="$PWD/$WORK/prefix"
+    python3 tests/check_bertviz.py $WORK/release/tools/bert tests/data/models/tiny-bert
+}
+
+check_fuzz() {
+    local target n=0
+    [ -f $WORK/fuzz/build.ninja ] || CC=clang meson setup $WORK/fuzz -Dfuzz=true -Db_lundef=false
+    ninja -C $WORK/fuzz
+    for target in "$WORK"/fuzz/tests/fuzz/fuzz_*; do
+        [ -f "$target" ] && [ -x "$target" ] || continue
+        mkdir -p "$WORK/corpus/${target##*/}"
+        "$target" -max_total_time="${FUZZ_SECONDS:-60}" -print_final_stats=1 "$WORK/corpus/${target##*/}"
+        n=$((n + 1))
+    done
+    [ "$n" -gt 0 ] || { echo "no fuzz target was built"; return 1; }
+    printf '%d passed, 0 failed\n' "$n"
+}
+
+check_coverage() {
+    need_packages gcovr
+    build coverage gcc -Dbuildtype=debug -Db_coverage=true
+    run_tests coverage -t 10
+    gcovr --root . --object-directory $WORK/coverage --filter src/ --filter tools/ --print-summary
+}
