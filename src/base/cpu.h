@@ -11,6 +11,9 @@ typedef struct bert_cpu {
 } bert_cpu;
 bert_cpu bert_cpu_detect(void);
 
+/* A short rest for a loop that waits for another thread. */
+void bert_cpu_pause(void);
+
 /* Threads worth starting: the affinity mask, cut by the cgroup CPU quota (v1 and v2, rounded up), at least 1.
  * `root` is "" except in tests, which lay out /proc and /sys below a folder of their own. */
 int bert_cpu_threads(const char *root);
