@@ -17,6 +17,6 @@ typedef struct bert_config {
 
 /* `name` appears in messages. */
 BERT_MUST_USE bert_status bert_config_parse(bert_config *config, const char *text, size_t len, const char *name,
-                                            const bert_notes *notes, bert_error *err);
+                                            bert_error *err);
 
 #endif

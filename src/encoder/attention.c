@@ -1,0 +1,95 @@
+/* encoder/attention.c: hidden = LayerNorm(hidden + W_O · concat(softmax(Q·Kᵀ/√D) · V)), each text by itself. */
+#include <math.h>
+
+#include "base/error.h"
+#include "encoder/session.h"
+#include "encoder/taps.h"
+
+typedef struct attention_job {
+    const bert_pass *pass;
+    size_t layer, text;
+    unsigned steps;
+} attention_job;
+
+/* The views of one head of one text into the packed arrays. */
+static bert_attend head_of(const bert_pass *pass, size_t text, size_t head) {
+    const bert_config *c = pass->session->config;
+    const size_t h = c->hidden, d = h / c->heads, first = pass->batch->start[text];
+    const size_t t = pass->batch->start[text + 1] - first;
+    const float *q = pass->b.qkv + first * 3 * h + head * d;
+    return (bert_attend){
+        .q = q, .ldq = 3 * h,
+        .k = q + h, .ldk = 3 * h,
+        .v = q + 2 * h, .ldv = 3 * h,
+        .context = pass->b.context + first * h + head * d, .ldc = h,
+        .scale = (float)(1.0 / sqrt((double)d)),
+        .steps = BERT_ATTEND_ALL,
+        .tq = t, .tk = t, .d = d,
+    };
+}
+
+/* The usual way: whole heads side by side; maps that are kept go straight to where the tap wants them. */
+static bert_status head_item(void *arg, size_t item, int slot, bert_error *err) {
+    const attention_job *j = arg;
+    const bert_pass *pass = j->pass;
+    const size_t heads = pass->session->config->heads, text = item / heads, head = item % heads;
+    bert_attend a = head_of(pass, text, head);
+    (void)err;
+    a.scores = bert_taps_map(pass, BERT_SITE_SCORES, j->layer, text, head);
+    a.weights = bert_taps_map(pass, BERT_SITE_WEIGHTS, j->layer, text, head);
+    bert_attend_run(pass->session->kernels, &a, bert_pass_scratch(pass, slot));
+    bert_taps_share_map(pass, BERT_SITE_SCORES, j->layer, text, head, a.scores);
+    bert_taps_share_map(pass, BERT_SITE_WEIGHTS, j->layer, text, head, a.weights);
+    return BERT_OK;
+}
+
+/* When somebody looks at maps, and may change them: step by step, text by text, through buffers [A, T, T]. */
+static bert_status step_item(void *arg, size_t head, int slot, bert_error *err) {
+    const attention_job *j = arg;
+    const bert_pass *pass = j->pass;
+    bert_attend a = head_of(pass, j->text, head);
+    (void)err;
+    a.scores = pass->b.scores + head * a.tq * a.tk;
+    a.weights = pass->b.weights + head * a.tq * a.tk;
+    a.steps = j->steps;
+    bert_attend_run(pass->session->kernels, &a, bert_pass_scratch(pass, slot));
+    return BERT_OK;
+}
+
+static bert_status attend_in_steps(bert_pass *pass, size_t layer, bert_error *err) {
+    const size_t heads = pass->session->config->heads;
+    attention_job j = {.pass = pass, .layer = layer};
+    for (j.text = 0; j.text < pass->batch->n; j.text++) {
+        j.steps = BERT_ATTEND_SCORES;
+        TRY(bert_pass_parallel(pass, heads, step_item, &j, err));
+        TRY(bert_taps_emit_map(pass, BERT_SITE_SCORES, layer, j.text, pass->b.scores, err));
+        j.steps = BERT_ATTEND_WEIGHTS;
+        TRY(bert_pass_parallel(pass, heads, step_item, &j, err));
+        TRY(bert_taps_emit_map(pass, BERT_SITE_WEIGHTS, layer, j.text, pass->b.weights, err));
+        j.steps = BERT_ATTEND_CONTEXT;
+        TRY(bert_pass_parallel(pass, heads, step_item, &j, err));
+    }
+    return BERT_OK;
+}
+
+static bert_status attend(bert_pass *pass, size_t layer, bert_error *err) {
+    attention_job j = {.pass = pass, .layer = layer};
+    if (pass->look_at_maps) return attend_in_steps(pass, layer, err);
+    return bert_pass_parallel(pass, pass->batch->n * pass->session->config->heads, head_item, &j, err);
+}
+
+bert_status bert_pass_attention(bert_pass *pass, size_t layer, bert_error *err) {
+    const bert_layer *w = &pass->session->weights->layer[layer];
+    const bert_buffers *b = &pass->b;
+    const size_t t = pass->tokens, h = pass->session->config->hidden;
+    TRY(bert_pass_linear(pass, t, b->qkv, b->hidden, &w->qkv, &w->qkv_bias, NULL, BERT_EPILOGUE_NONE, err));
+    TRY(bert_taps_emit(pass, BERT_SITE_QUERY, layer, b->qkv, 3 * h, err));
+    TRY(bert_taps_emit(pass, BERT_SITE_KEY, layer, b->qkv + h, 3 * h, err));
+    TRY(bert_taps_emit(pass, BERT_SITE_VALUE, layer, b->qkv + 2 * h, 3 * h, err));
+    TRY(attend(pass, layer, err));
+    TRY(bert_pass_check_finite(pass, b->context, t * h, layer, "attention", err));
+    TRY(bert_taps_emit(pass, BERT_SITE_CONTEXT, layer, b->context, h, err));
+    if (layer + 1 == pass->layers && !pass->need_last_ffn) return BERT_OK;
+    TRY(bert_pass_linear(pass, t, b->sum, b->context, &w->out, &w->out_bias, b->hidden, BERT_EPILOGUE_NONE, err));
+    return bert_pass_layer_norm(pass, b->hidden, b->sum, &w->out_gamma, &w->out_beta, err);
+}

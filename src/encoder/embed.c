@@ -1,0 +1,47 @@
+/* encoder/embed.c: token ids to the first hidden states: LayerNorm(word + type + position). */
+#include "base/size.h"
+#include "encoder/session.h"
+#include "encoder/taps.h"
+
+enum { ITEM_ROWS = 16 };
+
+/* position[i] of the packed batch: its place in its own text. Texts are found by walking, since items are in order. */
+static size_t text_of(const bert_batch *batch, size_t token) {
+    size_t low = 0, high = batch->n;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (batch->start[middle] <= token) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+/* In HF's order of addition, which decides the last bit. */
+static void add_rows(float *y, const float *word, const float *type, const float *position, size_t h) {
+    for (size_t i = 0; i < h; i++) y[i] = word[i] + type[i] + position[i];
+}
+
+static bert_status embed_item(void *arg, size_t item, int slot, bert_error *err) {
+    const bert_pass *pass = arg;
+    const bert_weights *w = pass->session->weights;
+    const bert_batch *batch = pass->batch;
+    const size_t h = pass->session->config->hidden, first = item * ITEM_ROWS;
+    const size_t last = first + ITEM_ROWS < pass->tokens ? first + ITEM_ROWS : pass->tokens;
+    size_t text = text_of(batch, first);
+    (void)slot, (void)err;
+    for (size_t token = first; token < last; token++) {
+        if (token == batch->start[text + 1]) text++;
+        const size_t id = (size_t)batch->ids[token], position = token - batch->start[text];
+        const size_t type = batch->types ? (size_t)batch->types[token] : 0;
+        add_rows(pass->b.sum + token * h, w->word.data + id * h, w->type.data + type * h, w->position.data + position * h,
+                 h);
+    }
+    return BERT_OK;
+}
+
+bert_status bert_pass_embed(bert_pass *pass, bert_error *err) {
+    const bert_weights *w = pass->session->weights;
+    bert_status status = bert_pass_parallel(pass, (pass->tokens + ITEM_ROWS - 1) / ITEM_ROWS, embed_item, pass, err);
+    if (status != BERT_OK) return status;
+    return bert_pass_layer_norm(pass, pass->b.hidden, pass->b.sum, &w->gamma, &w->beta, err);
+}

@@ -1,0 +1,90 @@
+/* encoder/linear.c: a pass's linear layers and row operations, divided among the workers. */
+#include "base/error.h"
+#include "base/size.h"
+#include "encoder/session.h"
+
+/* Work of one item: small enough that stopping and balancing work, large enough that handing it out costs nothing. */
+enum { ITEM_PANELS = 8, ITEM_ROWS = 16 };
+static const double ITEM_FLOPS = 1e8;
+
+typedef struct linear_job {
+    const bert_pass *pass;
+    bert_linear linear;
+    size_t step; /* panels of an item, or rows */
+} linear_job;
+
+static size_t items_of(size_t n, size_t step) { return (n + step - 1) / step; }
+
+static size_t end_of(size_t item, size_t step, size_t n) {
+    const size_t end = (item + 1) * step;
+    return end < n ? end : n;
+}
+
+/* Panels divide the weights, so that each worker reads its own part of them. One thread gets long runs. */
+static size_t panels_per_item(const bert_pass *pass, const bert_linear *l) {
+    const size_t panels = bert_panels(l->n), slots = (size_t)bert_parallel_width(pass->session->workers);
+    const double flops = 2.0 * (double)l->t * (double)l->k * BERT_PANEL;
+    size_t step = flops * (double)panels < ITEM_FLOPS ? panels : (size_t)(ITEM_FLOPS / flops);
+    if (slots > 1 && step > items_of(panels, 2 * slots)) step = items_of(panels, 2 * slots);
+    return step < ITEM_PANELS && panels > slots * ITEM_PANELS ? ITEM_PANELS : step ? step : 1;
+}
+
+static bert_status linear_item(void *arg, size_t item, int slot, bert_error *err) {
+    const linear_job *j = arg;
+    (void)err;
+    bert_linear_run(j->pass->session->kernels, &j->linear, item * j->step,
+                    end_of(item, j->step, bert_panels(j->linear.n)), bert_pass_scratch(j->pass, slot));
+    return BERT_OK;
+}
+
+static bert_status finish_item(void *arg, size_t item, int slot, bert_error *err) {
+    const linear_job *j = arg;
+    (void)slot, (void)err;
+    bert_linear_finish(j->pass->session->kernels, &j->linear, item * j->step, end_of(item, j->step, j->linear.t));
+    return BERT_OK;
+}
+
+bert_status bert_pass_linear(bert_pass *pass, size_t t, float *y, const float *x, const bert_param *w,
+                             const bert_param *bias, const float *residual, bert_epilogue epilogue, bert_error *err) {
+    const bert_gemm *gemm = bert_model_gemm(pass->session->model);
+    linear_job j = {.pass = pass,
+                    .linear = {.y = y, .ldy = w->rows, .x = x, .ldx = w->cols, .w = w->data, .bias = bias->data,
+                               .residual = residual, .ldr = w->rows, .epilogue = epilogue, .t = t,
+                               .n = w->rows, .k = w->cols}};
+    if (!gemm) {
+        j.step = panels_per_item(pass, &j.linear);
+        return bert_pass_parallel(pass, items_of(bert_panels(w->rows), j.step), linear_item, &j, err);
+    }
+    gemm->multiply(gemm->user, y, w->rows, x, w->cols, w->data, w->cols, t, w->rows, w->cols);
+    j.step = ITEM_ROWS;
+    return bert_pass_parallel(pass, items_of(t, j.step), finish_item, &j, err);
+}
+
+typedef struct norm_job {
+    const bert_pass *pass;
+    float *y;
+    const float *x;
+    const bert_param *gamma, *beta;
+} norm_job;
+
+static bert_status norm_item(void *arg, size_t item, int slot, bert_error *err) {
+    const norm_job *j = arg;
+    const bert_config *c = j->pass->session->config;
+    const size_t first = item * ITEM_ROWS, rows = end_of(item, ITEM_ROWS, j->pass->tokens) - first, h = c->hidden;
+    (void)slot, (void)err;
+    bert_layer_norm(j->pass->session->kernels, j->y + first * h, h, j->x + first * h, h, j->gamma->data,
+                    j->beta->data, (float)c->layer_norm_eps, rows, h);
+    return BERT_OK;
+}
+
+bert_status bert_pass_layer_norm(bert_pass *pass, float *y, const float *x, const bert_param *gamma,
+                                 const bert_param *beta, bert_error *err) {
+    norm_job j = {pass, y, x, gamma, beta};
+    return bert_pass_parallel(pass, items_of(pass->tokens, ITEM_ROWS), norm_item, &j, err);
+}
+
+bert_status bert_pass_check_finite(bert_pass *pass, const float *x, size_t n, size_t layer, const char *what,
+                                   bert_error *err) {
+    if (bert_all_finite(pass->session->kernels, x, n)) return BERT_OK;
+    return bert_fail(err, BERT_NOT_FINITE, "layer %zu: %s: a value is NaN or infinite", layer, what);
+}

@@ -1,0 +1,84 @@
+/* encoder/session.h: the scratch memory of one thread that runs passes, and the pass itself. */
+#ifndef BERT_ENCODER_SESSION_H
+#define BERT_ENCODER_SESSION_H
+
+#include <sys/types.h>
+
+#include <bert/encoder.h>
+
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "model/model.h"
+
+/* Everything a pass writes, sized in bert_session_reserve and nowhere else. A layer needs query, key, value and
+ * context first and the FFN's inner values later, so the two share one place. */
+typedef struct bert_buffers {
+    float *hidden;  /* [T, H]: residual stream */
+    float *sum;     /* [T, H]: a sublayer's output plus its residual, before LayerNorm */
+    float *qkv;     /* [T, 3H] */
+    float *context; /* [T, H] */
+    float *inner;   /* [T, F]; same place as qkv and context */
+    float *pooled;  /* [B, H] */
+    float *scores;  /* [A, T, T] of one text, only if a tap wants to look: else NULL */
+    float *weights; /* likewise */
+    float *scratch; /* [slots, slot_floats] */
+    size_t slot_floats;
+} bert_buffers;
+
+struct bert_session {
+    const bert_model *model; /* retained */
+    const bert_config *config;
+    const bert_kernels *kernels;
+    const bert_weights *weights;
+    bert_memory memory;
+    const bert_workers *workers;
+    size_t max_memory;
+    pid_t pid;
+    bert_arena arena;
+    bert_buffers buffers;
+};
+
+/* One call of bert_run on its way through the layers. */
+typedef struct bert_pass {
+    bert_session *session;
+    const bert_batch *batch;
+    const bert_tap *taps;
+    size_t n_taps;
+    bert_run_options options;
+    size_t tokens;      /* ΣT */
+    size_t longest;     /* max T */
+    size_t layers;      /* layers that the taps need */
+    bool need_last_ffn; /* false: nobody asks for anything behind the last layer's attention */
+    bool need_pooler;
+    bool look_at_maps;  /* a tap's `got` wants scores or weights */
+    bert_buffers b;
+} bert_pass;
+
+/* Makes room for the pass and fills pass->b. */
+BERT_MUST_USE bert_status bert_session_reserve(bert_pass *pass, bert_error *err);
+
+/* Runs items over the session's workers; between them the stop flag and the deadline are looked at. */
+BERT_MUST_USE bert_status bert_pass_parallel(bert_pass *pass, size_t items, bert_parallel_body body, void *arg,
+                                             bert_error *err);
+
+float *bert_pass_scratch(const bert_pass *pass, int slot);
+
+/* y[t, N] = epilogue(x[t, K] · Wᵀ + bias) + residual, with our kernels or the model's GEMM hook. y, x and residual
+ * (NULL: none) are dense. */
+BERT_MUST_USE bert_status bert_pass_linear(bert_pass *pass, size_t t, float *y, const float *x, const bert_param *w,
+                                           const bert_param *bias, const float *residual, bert_epilogue epilogue,
+                                           bert_error *err);
+/* y[T, H] = LayerNorm(x). */
+BERT_MUST_USE bert_status bert_pass_layer_norm(bert_pass *pass, float *y, const float *x, const bert_param *gamma,
+                                               const bert_param *beta, bert_error *err);
+/* BERT_NOT_FINITE with the layer's number and what the values are. */
+BERT_MUST_USE bert_status bert_pass_check_finite(bert_pass *pass, const float *x, size_t n, size_t layer,
+                                                 const char *what, bert_error *err);
+
+/* The parts of a pass, in the order of their use (embed.c, attention.c, ffn.c, pooler.c). */
+BERT_MUST_USE bert_status bert_pass_embed(bert_pass *pass, bert_error *err);
+BERT_MUST_USE bert_status bert_pass_attention(bert_pass *pass, size_t layer, bert_error *err);
+BERT_MUST_USE bert_status bert_pass_ffn(bert_pass *pass, size_t layer, bert_error *err);
+BERT_MUST_USE bert_status bert_pass_pooler(bert_pass *pass, bert_error *err);
+
+#endif

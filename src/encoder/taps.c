@@ -1,0 +1,203 @@
+#include "encoder/taps.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/size.h"
+
+static const char *const SITES[] = {"hidden_states", "query", "key", "value", "scores", "weights", "context", "pooler"};
+enum { N_SITES = sizeof SITES / sizeof *SITES };
+
+static bool is_map(int32_t site) { return site == BERT_SITE_SCORES || site == BERT_SITE_WEIGHTS; }
+static bool has_heads(int32_t site) { return site != BERT_SITE_HIDDEN_STATES && site != BERT_SITE_POOLER; }
+
+/* Layers that a site has: hidden states count the embeddings, the pooler comes once. */
+static size_t site_layers(const bert_config *c, int32_t site) {
+    if (site == BERT_SITE_POOLER) return 1;
+    return site == BERT_SITE_HIDDEN_STATES ? c->layers + 1 : c->layers;
+}
+
+static bool tap_wants(const bert_tap *tap, bert_site site, size_t layer) {
+    return tap->site == (int32_t)site && (tap->layer < 0 || site == BERT_SITE_POOLER || (size_t)tap->layer == layer);
+}
+
+/* Floats of one head of one text, or of the whole text where the site has no heads. */
+static size_t unit_floats(const bert_config *c, int32_t site, size_t t) {
+    if (is_map(site)) return t * t;
+    if (site == BERT_SITE_POOLER) return c->hidden;
+    return t * (has_heads(site) ? c->hidden / c->heads : c->hidden);
+}
+
+static size_t units(const bert_config *c, const bert_tap *tap) {
+    return has_heads(tap->site) && tap->head < 0 ? c->heads : 1;
+}
+
+/* Floats of texts [0, last) in one layer. */
+static size_t layer_floats(const bert_config *c, const bert_batch *batch, const bert_tap *tap, size_t last) {
+    size_t floats = 0;
+    for (size_t i = 0; i < last; i++)
+        floats += units(c, tap) * unit_floats(c, tap->site, batch->start[i + 1] - batch->start[i]);
+    return floats;
+}
+
+static bool tap_fits(const bert_config *c, const bert_tap *tap) {
+    return tap->site >= 0 && tap->site < N_SITES &&
+           (tap->layer < 0 || tap->site == BERT_SITE_POOLER || (size_t)tap->layer < site_layers(c, tap->site)) &&
+           (tap->head < 0 || !has_heads(tap->site) || (size_t)tap->head < c->heads);
+}
+
+static size_t tap_floats(const bert_config *c, const bert_batch *batch, const bert_tap *tap) {
+    const bool all = tap->layer < 0 && tap->site != BERT_SITE_POOLER;
+    return layer_floats(c, batch, tap, batch->n) * (all ? site_layers(c, tap->site) : 1);
+}
+
+size_t bert_tap_size(const bert_model *model, const bert_batch *batch, const bert_tap *tap) {
+    const bert_config *c = bert_model_config(model);
+    if (!tap_fits(c, tap) || (tap->site == BERT_SITE_POOLER && !bert_model_has_pooler(model))) return 0;
+    return tap_floats(c, batch, tap);
+}
+
+/* ---- Planning. ---- */
+
+static bert_status check_tap(const bert_pass *pass, const bert_tap *tap, size_t number, bert_error *err) {
+    const bert_config *c = pass->session->config;
+    if (tap->size < sizeof *tap) return bert_fail(err, BERT_INVALID_ARGUMENT, "tap %zu: size is not set", number);
+    if (!tap_fits(c, tap))
+        return bert_fail(err, BERT_INVALID_ARGUMENT, "tap %zu: no site %d, layer %d, head %d in a model of %zu × %zu",
+                         number, (int)tap->site, (int)tap->layer, (int)tap->head, c->layers, c->heads);
+    if (!tap->dst && !tap->got)
+        return bert_fail(err, BERT_INVALID_ARGUMENT, "tap %zu: neither dst nor got is given", number);
+    if (tap->site == BERT_SITE_POOLER && !bert_model_has_pooler(pass->session->model))
+        return bert_fail(err, BERT_NOT_FOUND,
+                         "pooler_output: the model has no pooler (pooler.dense.weight is not in its files)");
+    const size_t needed = tap_floats(c, pass->batch, tap);
+    if (tap->dst && tap->dst_len < needed)
+        return bert_fail(err, BERT_INVALID_ARGUMENT, "tap %zu: dst has room for %zu floats, %s needs %zu", number,
+                         tap->dst_len, SITES[tap->site], needed);
+    return BERT_OK;
+}
+
+/* What has to be run for this tap. */
+static void plan_tap(bert_pass *pass, const bert_tap *tap) {
+    const bert_config *c = pass->session->config;
+    const size_t last = tap->layer < 0 ? site_layers(c, tap->site) - 1 : (size_t)tap->layer;
+    size_t layers = last + 1;
+    bool output = false;
+    if (tap->site == BERT_SITE_POOLER) {
+        layers = c->layers;
+        output = pass->need_pooler = true;
+    } else if (tap->site == BERT_SITE_HIDDEN_STATES) {
+        layers = last;
+        output = true;
+    }
+    if (is_map(tap->site) && tap->got) pass->look_at_maps = true;
+    if (layers > pass->layers) pass->need_last_ffn = output;
+    else if (layers == pass->layers) pass->need_last_ffn |= output;
+    if (layers > pass->layers) pass->layers = layers;
+}
+
+bert_status bert_taps_plan(bert_pass *pass, bert_error *err) {
+    for (size_t i = 0; i < pass->n_taps; i++) {
+        TRY(check_tap(pass, &pass->taps[i], i, err));
+        plan_tap(pass, &pass->taps[i]);
+    }
+    return BERT_OK;
+}
+
+/* ---- Handing out. ---- */
+
+/* Where the tap's dst has this text of this layer. */
+static float *place_of(const bert_pass *pass, const bert_tap *tap, size_t layer, size_t text) {
+    const bert_config *c = pass->session->config;
+    const size_t before = tap->layer < 0 && tap->site != BERT_SITE_POOLER ? layer : 0;
+    return tap->dst + before * layer_floats(c, pass->batch, tap, pass->batch->n) +
+           layer_floats(c, pass->batch, tap, text);
+}
+
+static void copy_view(float *dst, const bert_view *v) {
+    const size_t rows = v->rank > 1 ? v->dim[v->rank - 2] : 1, cols = v->dim[v->rank - 1];
+    const size_t step = v->rank > 1 ? v->step[v->rank - 2] : 0, planes = v->rank > 2 ? v->dim[0] : 1;
+    for (size_t p = 0; p < planes; p++)
+        for (size_t r = 0; r < rows; r++, dst += cols)
+            memcpy(dst, v->data + p * (v->rank > 2 ? v->step[0] : 0) + r * step, cols * sizeof *dst);
+}
+
+/* A tap that named one head sees only that one. */
+static bert_view narrowed(const bert_view *whole, const bert_tap *tap) {
+    bert_view v = *whole;
+    if (has_heads(tap->site) && tap->head >= 0) {
+        v.data += (size_t)tap->head * v.step[0];
+        v.dim[0] = 1;
+    }
+    return v;
+}
+
+static bert_status hand_out(const bert_pass *pass, bert_site site, size_t layer, const bert_view *whole,
+                            bert_error *err) {
+    for (size_t i = 0; i < pass->n_taps; i++) {
+        const bert_tap *tap = &pass->taps[i];
+        if (!tap_wants(tap, site, layer)) continue;
+        const bert_view v = narrowed(whole, tap);
+        if (tap->got && tap->got(tap->user, &v) != 0)
+            return bert_fail(err, BERT_STOPPED, "stopped by the caller in layer %zu at %s", layer, SITES[site]);
+        if (tap->dst) copy_view(place_of(pass, tap, layer, (size_t)v.text), &v);
+    }
+    return BERT_OK;
+}
+
+static bool anyone_wants(const bert_pass *pass, bert_site site, size_t layer) {
+    for (size_t i = 0; i < pass->n_taps; i++)
+        if (tap_wants(&pass->taps[i], site, layer)) return true;
+    return false;
+}
+
+bert_status bert_taps_emit(bert_pass *pass, bert_site site, size_t layer, float *data, size_t row, bert_error *err) {
+    const bert_config *c = pass->session->config;
+    const size_t h = c->hidden, d = h / c->heads;
+    if (!anyone_wants(pass, site, layer)) return BERT_OK;
+    for (size_t i = 0; i < pass->batch->n; i++) {
+        const size_t first = pass->batch->start[i], t = pass->batch->start[i + 1] - first;
+        bert_view v = {.site = (int32_t)site, .layer = (int32_t)layer, .text = (int32_t)i, .data = data + first * row};
+        if (site == BERT_SITE_POOLER)
+            v = (bert_view){v.site, v.layer, v.text, 1, {h}, {1}, data + i * row};
+        else if (site == BERT_SITE_HIDDEN_STATES)
+            v = (bert_view){v.site, v.layer, v.text, 2, {t, h}, {row, 1}, v.data};
+        else
+            v = (bert_view){v.site, v.layer, v.text, 3, {c->heads, t, d}, {d, row, 1}, v.data};
+        TRY(hand_out(pass, site, layer, &v, err));
+    }
+    return BERT_OK;
+}
+
+bert_status bert_taps_emit_map(bert_pass *pass, bert_site site, size_t layer, size_t text, float *map,
+                               bert_error *err) {
+    const size_t t = pass->batch->start[text + 1] - pass->batch->start[text];
+    const bert_view v = {(int32_t)site, (int32_t)layer, (int32_t)text, 3,
+                         {pass->session->config->heads, t, t}, {t * t, t, 1}, map};
+    return hand_out(pass, site, layer, &v, err);
+}
+
+static float *map_place(const bert_pass *pass, const bert_tap *tap, size_t layer, size_t text, size_t head) {
+    const size_t t = pass->batch->start[text + 1] - pass->batch->start[text];
+    return place_of(pass, tap, layer, text) + (tap->head < 0 ? head * t * t : 0);
+}
+
+static bool keeps_map(const bert_tap *tap, bert_site site, size_t layer, size_t head) {
+    return tap->dst && tap_wants(tap, site, layer) && (tap->head < 0 || (size_t)tap->head == head);
+}
+
+float *bert_taps_map(const bert_pass *pass, bert_site site, size_t layer, size_t text, size_t head) {
+    for (size_t i = 0; i < pass->n_taps; i++)
+        if (keeps_map(&pass->taps[i], site, layer, head)) return map_place(pass, &pass->taps[i], layer, text, head);
+    return NULL;
+}
+
+void bert_taps_share_map(const bert_pass *pass, bert_site site, size_t layer, size_t text, size_t head,
+                         const float *map) {
+    const size_t t = pass->batch->start[text + 1] - pass->batch->start[text];
+    for (size_t i = 0; map && i < pass->n_taps; i++) {
+        if (!keeps_map(&pass->taps[i], site, layer, head)) continue;
+        float *place = map_place(pass, &pass->taps[i], layer, text, head);
+        if (place != map) memcpy(place, map, t * t * sizeof *map);
+    }
+}

@@ -1,0 +1,20 @@
+/* model/model.h: what the encoder sees of a model. */
+#ifndef BERT_MODEL_MODEL_H
+#define BERT_MODEL_MODEL_H
+
+#include "model/weights.h"
+
+/* Immutable to the outside: what changes (the loaded weights, the count of owners) is guarded inside. */
+const bert_config *bert_model_config(const bert_model *model);
+const bert_kernels *bert_model_kernels(const bert_model *model);
+const bert_gemm *bert_model_gemm(const bert_model *model); /* NULL: our own kernels */
+
+/* The weights, loaded if this is the first time; any thread, one loads and the others wait. */
+BERT_MUST_USE bert_status bert_model_weights(const bert_model *model, const bert_weights **weights, bert_error *err);
+int bert_model_has_pooler(const bert_model *model);
+
+/* Sessions own their model too. */
+void bert_model_retain(const bert_model *model);
+void bert_model_release(const bert_model *model);
+
+#endif

@@ -1,0 +1,67 @@
+/* model/weights.h: the encoder's parameters, bound by name and shape to the tensors of a checkpoint. */
+#ifndef BERT_MODEL_WEIGHTS_H
+#define BERT_MODEL_WEIGHTS_H
+
+#include <stdbool.h>
+
+#include "base/memory.h"
+#include "kernels/kernels.h"
+#include "model/checkpoint.h"
+#include "model/config.h"
+
+enum { BERT_MAX_PARTS = 3 };
+
+/* One array as the encoder wants it: a matrix W [rows, cols], or a vector [rows, 1], stacked from one to three
+ * tensors (query, key and value become one matrix, so that a layer needs one product for all three). */
+typedef struct bert_param {
+    size_t rows, cols;
+    bool panels; /* data is packed for the kernels (kernels.h); else row-major as in the file */
+    int parts;   /* 0: absent */
+    const bert_stored *part[BERT_MAX_PARTS];
+    float *data; /* NULL until loaded */
+} bert_param;
+
+typedef struct bert_layer {
+    bert_param qkv, qkv_bias;             /* [3H, H], [3H]: query, key, value */
+    bert_param out, out_bias;             /* [H, H], [H]: W_O of the attention */
+    bert_param out_gamma, out_beta;       /* [H] */
+    bert_param up, up_bias;               /* [F, H], [F]: HF's "intermediate" */
+    bert_param down, down_bias;           /* [H, F], [H]: HF's "output" */
+    bert_param down_gamma, down_beta;     /* [H] */
+} bert_layer;
+
+typedef struct bert_weights {
+    bert_param word, position, type; /* [V, H], [P, H], [types, H] */
+    bert_param gamma, beta;          /* [H]: LayerNorm of the embeddings */
+    bert_param pooler, pooler_bias;  /* [H, H], [H]; absent in many checkpoints */
+    bert_layer *layer;               /* [layers] */
+    size_t layers;
+    size_t parameters; /* elements of all tensors in use */
+    bert_arena arena;
+} bert_weights;
+
+/* Finds every tensor and checks its shape and type; reads nothing. `panels`: matrices are packed when loaded. */
+BERT_MUST_USE bert_status bert_weights_bind(bert_weights *weights, const bert_config *config,
+                                            bert_checkpoint *checkpoint, bool panels, const bert_notes *notes,
+                                            bert_error *err);
+/* Reads everything into one arena, in the order in which a pass uses it. */
+BERT_MUST_USE bert_status bert_weights_load(bert_weights *weights, const bert_kernels *kernels,
+                                            const bert_memory *memory, const bert_workers *workers, bert_error *err);
+void bert_weights_close(bert_weights *weights);
+
+/* Writes the arrays in the order in which a pass uses them, returns how many; `params` NULL only counts. */
+size_t bert_weights_params(bert_weights *weights, bert_param **params);
+
+/* Name of the i-th optional tensor that is absent, NULL behind the last. */
+const char *bert_weights_missing(const bert_weights *weights, size_t i);
+
+/* Rows [first, first + n) as float32, gathered from the tensors: [n, cols]. */
+BERT_MUST_USE bert_status bert_param_rows(const bert_param *param, size_t first, size_t n, float *rows,
+                                          bert_error *err);
+
+/* Calls visit for every tensor in use, in the order of the table, layer by layer, with its canonical HF name. */
+typedef bert_status (*bert_weights_visit)(void *user, const char *name, const bert_stored *stored, bert_error *err);
+BERT_MUST_USE bert_status bert_weights_each(const bert_weights *weights, bert_weights_visit visit, void *user,
+                                            bert_error *err);
+
+#endif

@@ -1,0 +1,142 @@
+/* task/embed.c: any number of texts to vectors: windows of texts are tokenized, sorted by length, and packed into
+ * passes of about equal work. The order of the results is that of the texts, their bits do not depend on any of it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "encoder/session.h"
+#include "task/pipeline.h"
+
+/* Texts that are tokenized and sorted together: enough for passes of equal lengths, little memory. */
+enum { WINDOW = 512 };
+
+typedef struct placed {
+    size_t tokens, text; /* number within the window */
+} placed;
+
+typedef struct embedder {
+    bert_session *session;
+    const bert_pipeline *pipeline;
+    bert_embed_plan plan;
+    bert_tokens *tokens;
+    placed order[WINDOW];
+    float *full;        /* [full_dim] */
+    float *dst;         /* [window, dim] */
+    const placed *pass; /* texts of the pass that runs */
+    size_t start[WINDOW + 1];
+    int32_t *ids, *types; /* [capacity] */
+    size_t capacity;
+    bert_error *err;
+    bert_status status; /* of the pooling, since a callback can only stop */
+} embedder;
+
+static int by_length(const void *a, const void *b) {
+    const placed *x = a, *y = b;
+    if (x->tokens != y->tokens) return x->tokens < y->tokens ? -1 : 1;
+    return x->text < y->text ? -1 : 1;
+}
+
+static int take_vector(void *user, const bert_view *view) {
+    embedder *e = user;
+    const placed *p = &e->pass[view->text];
+    float *dst = e->dst + p->text * e->plan.dim;
+    const float *pooler = view->site == BERT_SITE_POOLER ? view->data : NULL;
+    e->status = bert_pool_tokens(&e->plan, e->pipeline, dst, e->full, view->data, p->tokens, pooler, e->err);
+    return e->status != BERT_OK;
+}
+
+static bert_status reserve_ids(embedder *e, size_t n) {
+    if (n <= e->capacity) return BERT_OK;
+    int32_t *ids = realloc(e->ids, n * sizeof *ids);
+    if (ids) e->ids = ids;
+    int32_t *types = ids ? realloc(e->types, n * sizeof *types) : NULL;
+    if (types) e->types = types;
+    if (!types) return bert_fail(e->err, BERT_NO_MEMORY, "no memory for a pass of %zu tokens", n);
+    e->capacity = n;
+    return BERT_OK;
+}
+
+/* Runs the n texts at `pass`, which have `total` tokens. */
+static bert_status run_pass(embedder *e, const placed *pass, size_t n, size_t total) {
+    bert_tap tap = BERT_TAP_INIT;
+    bert_batch batch = {sizeof batch, n, e->start, NULL, NULL};
+    TRY(reserve_ids(e, total));
+    e->start[0] = 0;
+    for (size_t i = 0; i < n; i++) {
+        const bert_encoding text = bert_tokens_at(e->tokens, pass[i].text, 0);
+        memcpy(e->ids + e->start[i], text.ids, text.n * sizeof *e->ids);
+        memcpy(e->types + e->start[i], text.type_ids, text.n * sizeof *e->types);
+        e->start[i + 1] = e->start[i] + text.n;
+    }
+    batch.ids = e->ids;
+    batch.types = e->types;
+    tap.site = e->plan.need_pooler ? BERT_SITE_POOLER : BERT_SITE_HIDDEN_STATES;
+    tap.layer = (int32_t)bert_model_describe(e->pipeline->model).layers;
+    tap.got = take_vector;
+    tap.user = e;
+    e->pass = pass;
+    e->status = BERT_OK;
+    const bert_status status = bert_run(e->session, &batch, &tap, 1, e->plan.options.run, e->err);
+    return e->status != BERT_OK ? e->status : status;
+}
+
+/* Texts in order of length, as many in a pass as its token budget takes, at least one. */
+static bert_status run_window(embedder *e, size_t n) {
+    for (size_t first = 0, last; first < n; first = last) {
+        size_t total = e->order[first].tokens;
+        for (last = first + 1; last < n && total + e->order[last].tokens <= e->plan.options.pass_tokens; last++)
+            total += e->order[last].tokens;
+        TRY(run_pass(e, e->order + first, last - first, total));
+    }
+    return BERT_OK;
+}
+
+static bert_status tokenize_window(embedder *e, const bert_text *texts, size_t n, bert_embed_info *infos) {
+    const bert_embed_options *o = &e->plan.options;
+    bert_tokenize_options t = BERT_TOKENIZE_OPTIONS_INIT;
+    t.max_length = o->max_length;
+    t.truncation = o->truncation;
+    t.truncation_side = o->truncation_side;
+    t.literal_specials = o->literal_specials;
+    TRY(bert_tokenize(&e->tokens, e->pipeline->tokenizer, texts, n, &t, e->err));
+    for (size_t i = 0; i < n; i++) {
+        const bert_encoding text = bert_tokens_at(e->tokens, i, 0);
+        e->order[i] = (placed){text.n, i};
+        if (infos)
+            infos[i] = (bert_embed_info){text.n, text.truncated, text.unknown, text.invalid_utf8, text.first_invalid};
+    }
+    qsort(e->order, n, sizeof *e->order, by_length);
+    return BERT_OK;
+}
+
+static bert_status embed(embedder *e, float *dst, const bert_text *texts, size_t n, bert_embed_info *infos) {
+    if (bert_session_model(e->session) != e->pipeline->model)
+        return bert_fail(e->err, BERT_INVALID_ARGUMENT, "the session is of another model than the pipeline's");
+    for (size_t first = 0; first < n; first += WINDOW) {
+        const size_t count = n - first < WINDOW ? n - first : WINDOW;
+        e->dst = dst + first * e->plan.dim;
+        TRY(tokenize_window(e, texts + first, count, infos ? infos + first : NULL));
+        TRY(run_window(e, count));
+    }
+    return BERT_OK;
+}
+
+bert_status bert_embed(bert_session *session, const bert_pipeline *pipeline, float *dst, const bert_text *texts,
+                       size_t n, const bert_embed_options *options, bert_embed_info *infos, bert_error *err) {
+    embedder *e = calloc(1, sizeof *e);
+    bert_status status;
+    if (!e) return bert_fail(err, BERT_NO_MEMORY, "no memory to embed texts");
+    e->session = session;
+    e->pipeline = pipeline;
+    e->err = err;
+    TRY_OR_DONE(bert_embed_plan_make(&e->plan, pipeline, options, err));
+    e->full = malloc(e->plan.full_dim * sizeof *e->full);
+    status = e->full ? embed(e, dst, texts, n, infos) : bert_fail(err, BERT_NO_MEMORY, "no memory to embed texts");
+done:
+    bert_tokens_close(&e->tokens);
+    free(e->full);
+    free(e->ids);
+    free(e->types);
+    free(e);
+    return status;
+}

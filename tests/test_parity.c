@@ -1,0 +1,209 @@
+/* Parity with Hugging Face: every reference output (tests/data/outputs) is computed and compared with the float64
+ * truth, by the rule of the reference set: errors are pooled for each model and family of tensors; our rms error may
+ * be at most 1.10 × (1.25 × with fewer than 5 cases) that of HF's own float32, no tensor's rms more than 4 ×, no
+ * element off by more than 8 × HF's largest. On real weights each tensor of hidden states also at most 1.25 ×.
+ *
+ * Real weights are looked for in $BERT_TEST_MODELS and in models/; what was found is printed. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bert/bert.h>
+
+enum { N_FAMILIES = 8, ROOM = 4096 };
+static const struct { const char *name; bert_site site; } FAMILIES[N_FAMILIES] = {
+    {"hidden_states", BERT_SITE_HIDDEN_STATES}, {"query", BERT_SITE_QUERY},     {"key", BERT_SITE_KEY},
+    {"value", BERT_SITE_VALUE},                 {"scores", BERT_SITE_SCORES},   {"attentions", BERT_SITE_WEIGHTS},
+    {"context", BERT_SITE_CONTEXT},             {"pooler_output", BERT_SITE_POOLER},
+};
+
+typedef struct error_sum {
+    double ours, hf; /* Σ of squares against float64 */
+    double ours_max, hf_max;
+    size_t count, cases;
+    bool in_case;
+} error_sum;
+
+typedef struct checker {
+    bert_model *model;
+    bert_session *session;
+    bool real;
+    const char *name;
+    error_sum family[N_FAMILIES];
+    double tensor_worst[N_FAMILIES], max_hf[N_FAMILIES], max_ours[N_FAMILIES];
+} checker;
+
+static const char *data_dir(void) { return getenv("BERT_TEST_DATA"); }
+
+/* Tensor `prefix.family[.layer]` as doubles, or NULL. */
+static double *read_f64(const bert_safetensors *file, const char *prefix, const char *family, int layer, size_t *n) {
+    char name[96];
+    bert_error err;
+    if (layer < 0) snprintf(name, sizeof name, "%s.%s", prefix, family);
+    else snprintf(name, sizeof name, "%s.%s.%d", prefix, family, layer);
+    const bert_tensor_info *t = bert_safetensors_find(file, name);
+    if (!t) return NULL;
+    double *x = malloc(t->count * sizeof *x + 1);
+    *n = t->count;
+    if (t->dtype == BERT_F64) {
+        cr_assert_eq(bert_safetensors_read(file, t, 0, x, t->count * sizeof *x, &err), BERT_OK, "%s", err.text);
+        return x;
+    }
+    float *f = malloc(t->count * sizeof *f + 1);
+    cr_assert_eq(bert_safetensors_read_f32(file, t, 0, f, t->count, &err), BERT_OK, "%s", err.text);
+    for (size_t i = 0; i < t->count; i++) x[i] = (double)f[i];
+    free(f);
+    return x;
+}
+
+static int32_t *read_ids(const bert_safetensors *file, const char *name, size_t *n) {
+    bert_error err;
+    const bert_tensor_info *t = bert_safetensors_find(file, name);
+    cr_assert_not_null(t, "%s is not in the reference", name);
+    int64_t *wide = malloc(t->count * sizeof *wide);
+    int32_t *ids = malloc(t->count * sizeof *ids);
+    cr_assert_eq(bert_safetensors_read(file, t, 0, wide, t->count * sizeof *wide, &err), BERT_OK, "%s", err.text);
+    for (size_t i = 0; i < t->count; i++) ids[i] = (int32_t)wide[i];
+    *n = t->count;
+    free(wide);
+    return ids;
+}
+
+static void compare(checker *c, size_t f, const float *ours, const double *truth, const double *hf, size_t n, int layer) {
+    error_sum *sum = &c->family[f];
+    double a = 0, b = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double x = fabs((double)ours[i] - truth[i]), y = fabs(hf[i] - truth[i]);
+        a += x * x;
+        b += y * y;
+        if (x > c->max_ours[f]) c->max_ours[f] = x;
+        if (y > c->max_hf[f]) c->max_hf[f] = y;
+    }
+    const double ratio = sqrt(a) / (sqrt(b) + 1e-30), limit = c->real && f == 0 ? 1.25 : 4;
+    cr_expect(b == 0 || ratio <= limit, "%s: %s.%d: rms error %.3g × HF's, at most %.2f", c->name, FAMILIES[f].name,
+              layer, ratio, limit);
+    if (b > 0 && ratio > c->tensor_worst[f]) c->tensor_worst[f] = ratio;
+    sum->ours += a;
+    sum->hf += b;
+    sum->count += n;
+    sum->in_case = true;
+}
+
+static void check_family(checker *c, const bert_safetensors *file, const bert_batch *batch, size_t f) {
+    const bool pooler = FAMILIES[f].site == BERT_SITE_POOLER;
+    const int layers = pooler ? 1 : (int)bert_model_describe(c->model).layers + 1;
+    for (int layer = 0; layer < layers; layer++) {
+        size_t n = 0, m = 0;
+        bert_error err;
+        double *truth = read_f64(file, "f64", FAMILIES[f].name, pooler ? -1 : layer, &n);
+        if (!truth) continue;
+        double *hf = read_f64(file, "f32", FAMILIES[f].name, pooler ? -1 : layer, &m);
+        float *ours = malloc(n * sizeof *ours + 1);
+        bert_tap tap = BERT_TAP_INIT;
+        tap.site = FAMILIES[f].site;
+        tap.layer = layer;
+        tap.dst = ours;
+        tap.dst_len = n;
+        cr_assert_eq(n, m);
+        cr_assert_eq(bert_tap_size(c->model, batch, &tap), n, "%s: %s.%d: expected %zu values", c->name, FAMILIES[f].name,
+                     layer, n);
+        cr_assert_eq(bert_run(c->session, batch, &tap, 1, NULL, &err), BERT_OK, "%s: %s", c->name, err.text);
+        compare(c, f, ours, truth, hf, n, layer);
+        free(truth);
+        free(hf);
+        free(ours);
+    }
+}
+
+static void check_case(checker *c, const char *path) {
+    bert_safetensors *file;
+    bert_error err;
+    size_t n, m, start[2] = {0, 0};
+    cr_assert_eq(bert_safetensors_open(&file, path, &err), BERT_OK, "%s", err.text);
+    int32_t *ids = read_ids(file, "input_ids", &n), *types = read_ids(file, "token_type_ids", &m);
+    cr_assert_eq(n, m);
+    start[1] = n;
+    const bert_batch batch = {sizeof batch, 1, start, ids, types};
+    for (size_t f = 0; f < N_FAMILIES; f++) {
+        c->family[f].in_case = false;
+        check_family(c, file, &batch, f);
+        c->family[f].cases += c->family[f].in_case;
+    }
+    free(ids);
+    free(types);
+    bert_safetensors_close(&file);
+}
+
+static void check_rule(const checker *c) {
+    for (size_t f = 0; f < N_FAMILIES; f++) {
+        const error_sum *s = &c->family[f];
+        if (s->count == 0) continue;
+        const double ours = sqrt(s->ours / (double)s->count), hf = sqrt(s->hf / (double)s->count);
+        const double limit = s->cases < 5 ? 1.25 : 1.10;
+        fprintf(stderr, "parity: %-26s %-14s rms %.3e  HF %.3e  ratio %.3f  largest %.2e (HF %.2e)\n", c->name,
+                FAMILIES[f].name, ours, hf, ours / hf, c->max_ours[f], c->max_hf[f]);
+        cr_expect(ours <= limit * hf, "%s: %s: rms error %.3e, HF %.3e", c->name, FAMILIES[f].name, ours, hf);
+        cr_expect(c->max_ours[f] <= 8 * c->max_hf[f], "%s: %s: largest error %.3e, HF %.3e", c->name, FAMILIES[f].name,
+                  c->max_ours[f], c->max_hf[f]);
+    }
+}
+
+static int is_case(const struct dirent *entry) { return strncmp(entry->d_name, "case", 4) == 0; }
+
+static void check_model(const char *dir, const char *name, bool real) {
+    checker c = {.real = real, .name = name};
+    char path[ROOM];
+    bert_error err;
+    struct dirent **entries;
+    cr_assert_eq(bert_model_open(&c.model, dir, NULL, &err), BERT_OK, "%s", err.text);
+    cr_assert_eq(bert_session_open(&c.session, c.model, NULL, &err), BERT_OK, "%s", err.text);
+    snprintf(path, sizeof path, "%s/outputs/%s", data_dir(), name);
+    const int n = scandir(path, &entries, is_case, alphasort);
+    cr_assert(n > 0, "%s: no reference outputs", path);
+    for (int i = 0; i < n; i++) {
+        snprintf(path, sizeof path, "%s/outputs/%s/%s", data_dir(), name, entries[i]->d_name);
+        check_case(&c, path);
+        free(entries[i]);
+    }
+    free(entries);
+    check_rule(&c);
+    bert_session_close(&c.session);
+    bert_model_close(&c.model);
+}
+
+static void check_tiny(const char *name) {
+    char dir[ROOM];
+    snprintf(dir, sizeof dir, "%s/models/%s", data_dir(), name);
+    check_model(dir, name, false);
+}
+
+Test(parity, tiny_bert) { check_tiny("tiny-bert"); }
+Test(parity, tiny_bert_gelu_new) { check_tiny("tiny-bert-gelu-new"); }
+Test(parity, tiny_bert_relu) { check_tiny("tiny-bert-relu"); }
+Test(parity, tiny_bert_silu) { check_tiny("tiny-bert-silu"); }
+Test(parity, tiny_bert_head32) { check_tiny("tiny-bert-head32"); }
+Test(parity, tiny_bert_f16) { check_tiny("tiny-bert-f16"); }
+Test(parity, tiny_bert_bf16) { check_tiny("tiny-bert-bf16"); }
+
+static void check_real(const char *name) {
+    const char *const roots[] = {getenv("BERT_TEST_MODELS"), getenv("BERT_TEST_SOURCE_MODELS")};
+    char dir[ROOM], file[ROOM + 32];
+    for (size_t i = 0; i < 2; i++) {
+        if (!roots[i]) continue;
+        snprintf(dir, sizeof dir, "%s/%s", roots[i], name);
+        snprintf(file, sizeof file, "%s/model.safetensors", dir);
+        if (access(file, R_OK) != 0) continue;
+        fprintf(stderr, "parity: %s found in %s\n", name, roots[i]);
+        check_model(dir, name, true);
+        return;
+    }
+    fprintf(stderr, "parity: %s: its weights are not on this machine\n", name);
+    cr_skip_test("weights of %s are not on this machine", name);
+}
+
+Test(parity, all_minilm_l6_v2) { check_real("all-MiniLM-L6-v2"); }
+Test(parity, bert_base_uncased, .timeout = 300) { check_real("bert-base-uncased"); }
