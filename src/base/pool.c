@@ -12,10 +12,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/size.h"
 
 /* Some 20 to 100 µs: longer than the serial steps between two jobs of a pass, shorter than anyone minds. */
@@ -23,7 +23,7 @@ enum { SPINS = 2000, MAX_THREADS = 1024, STACK_BYTES = 1 << 20 };
 
 struct bert_pool {
     bert_workers workers; /* what callers get; its user is this pool */
-    pid_t pid;            /* of the process whose threads these are */
+    bert_fork_mark mark;  /* of the process whose threads these are */
     int spins;
     pthread_mutex_t turn; /* held for a whole job: concurrent run() calls queue up here */
 
@@ -124,7 +124,7 @@ static void run_shared(bert_pool *pool, int n, void (*task)(void *arg, int i), v
 /* After fork() the child has this memory but none of the threads; the caller's own thread is always there. */
 static void run(void *user, int n, void (*task)(void *arg, int i), void *arg) {
     bert_pool *pool = user;
-    if (n > 1 && pool->workers.width > 1 && pool->pid == getpid()) {
+    if (n > 1 && pool->workers.width > 1 && !bert_fork_happened(&pool->mark)) {
         run_shared(pool, n, task, arg);
         return;
     }
@@ -156,7 +156,7 @@ static bert_pool *new_pool(int threads, int allowed) {
     if (pool == NULL) return NULL;
     memset(pool, 0, bytes);
     pool->workers = (bert_workers){.user = pool, .width = threads, .run = run};
-    pool->pid = getpid();
+    bert_fork_mark_open(&pool->mark);
     pool->spins = threads <= allowed ? SPINS : 0; /* with fewer CPUs, spinning keeps others from working */
     pthread_mutex_init(&pool->turn, NULL);
     pthread_mutex_init(&pool->sleep, NULL);
@@ -193,7 +193,7 @@ void bert_pool_close(bert_pool **pool) {
     bert_pool *p = *pool;
     *pool = NULL;
     if (p == NULL) return;
-    if (p->pid == getpid()) {
+    if (!bert_fork_happened(&p->mark)) {
         pthread_mutex_lock(&p->sleep);
         atomic_store(&p->closing, 1);
         pthread_cond_broadcast(&p->work);
@@ -204,5 +204,6 @@ void bert_pool_close(bert_pool **pool) {
         pthread_mutex_destroy(&p->sleep);
         pthread_mutex_destroy(&p->turn);
     }
+    bert_fork_mark_close(&p->mark);
     free(p);
 }

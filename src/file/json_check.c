@@ -1,8 +1,5 @@
-/* file/json_check.c: the strict checker. Afterwards every view function may trust the text.
- *
- * Recursive descent over RFC 8259, at most 64 levels deep. The keys of all open objects lie on one stack; when an
- * object closes, its keys are sorted by hash, so that 100 000 members cost n log n and not n².
- */
+/* file/json_check.c: the strict checker: recursive descent over RFC 8259. Afterwards every view function may trust the
+ * text. */
 #include "file/json.h"
 
 #include <stdio.h>
@@ -10,23 +7,17 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/size.h"
 #include "base/utf8.h"
+#include "file/json_keys.h"
 
 enum { MAX_DEPTH = 64 };
-
-typedef struct key {
-    uint64_t hash;  /* of the unescaped bytes */
-    const char *at; /* behind the opening quote */
-} key;
 
 typedef struct scan {
     const char *text, *at, *end;
     const char *name; /* NULL: not a file */
     bool allow_nul;
     int depth;
-    key *keys; /* [n_keys], of the open objects, the innermost last */
-    size_t n_keys, room;
+    bert_json_keys keys; /* of the open objects */
     bert_status status; /* of the fault; BERT_BAD_FILE but for lack of memory */
     bert_error *err;
 } scan;
@@ -54,6 +45,11 @@ static bool fault(scan *s, const char *at, const char *what) {
         bert_fail(s->err, BERT_BAD_FILE, "JSON, byte %zu (line %zu, column %zu): %s", (size_t)(at - s->text), line,
                   column, what);
     }
+    return false;
+}
+
+static bool no_memory(scan *s) {
+    s->status = bert_fail(s->err, BERT_NO_MEMORY, "%s: no memory for its keys", s->name != NULL ? s->name : "JSON");
     return false;
 }
 
@@ -179,48 +175,6 @@ static bool check_string(scan *s) {
     return fault(s, start, "a string without its closing quote");
 }
 
-/* FNV-1a. An attacker can make hashes meet; sort and comparison then still cost n log n. */
-static uint64_t hash_key(const char *at) {
-    uint64_t hash = 0xcbf29ce484222325u;
-    char bytes[4];
-    for (size_t n; (n = bert_json_character(&at, bytes)) > 0;) {
-        for (size_t i = 0; i < n; i++) hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3u;
-    }
-    return hash;
-}
-
-/* Any total order will do in which only equal strings are equal. */
-static int compare_strings(const char *a, const char *b) {
-    char from_a[4], from_b[4];
-    for (;;) {
-        const size_t n = bert_json_character(&a, from_a), m = bert_json_character(&b, from_b);
-        const int order = n != m ? (n > m) - (n < m) : memcmp(from_a, from_b, n);
-        if (order != 0 || n == 0) return order;
-    }
-}
-
-static int compare_keys(const void *a, const void *b) {
-    const key *x = a, *y = b;
-    if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
-    return compare_strings(x->at, y->at);
-}
-
-static bool push_key(scan *s, const char *at) {
-    if (s->n_keys == s->room) {
-        const size_t room = s->room > 0 ? 2 * s->room : 64;
-        size_t bytes;
-        key *keys = bert_size_mul(&bytes, room, sizeof *keys) ? realloc(s->keys, bytes) : NULL;
-        if (keys == NULL) {
-            s->status = bert_fail(s->err, BERT_NO_MEMORY, "%s: no memory for the keys", s->name ? s->name : "JSON");
-            return false;
-        }
-        s->keys = keys;
-        s->room = room;
-    }
-    s->keys[s->n_keys++] = (key){hash_key(at), at};
-    return true;
-}
-
 static bool duplicate_fault(scan *s, const char *at) {
     char bytes[64], quoted[80], message[128];
     const char *p = at;
@@ -231,27 +185,13 @@ static bool duplicate_fault(scan *s, const char *at) {
     return fault(s, at - 1, message);
 }
 
-/* Pops the keys of the object that closes here. Of a pair, the fault is where the second one stands. */
-static bool check_keys(scan *s, size_t first) {
-    const size_t n = s->n_keys - first;
-    s->n_keys = first;
-    if (n < 2) return true;
-    key *keys = s->keys + first;
-    qsort(keys, n, sizeof *keys, compare_keys);
-    for (size_t i = 1; i < n; i++) {
-        if (compare_keys(&keys[i - 1], &keys[i]) == 0) {
-            return duplicate_fault(s, keys[i].at > keys[i - 1].at ? keys[i].at : keys[i - 1].at);
-        }
-    }
-    return true;
-}
-
 static bool check_value(scan *s);
 
 static bool check_member(scan *s) {
     if (peek(s) != '"') return expected(s, "a key in quotes");
     const char *at = s->at + 1;
-    if (!check_string(s) || !push_key(s, at)) return false;
+    if (!check_string(s)) return false;
+    if (!bert_json_keys_push(&s->keys, at)) return no_memory(s);
     skip_space(s);
     if (peek(s) != ':') return expected(s, "':'");
     s->at++;
@@ -261,7 +201,7 @@ static bool check_member(scan *s) {
 
 /* An array or object, from its opening bracket on. */
 static bool check_container(scan *s, bool (*check_item)(scan *), char close, const char *comma_or_close) {
-    const size_t first_key = s->n_keys;
+    const size_t first_key = s->keys.n;
     if (s->depth == MAX_DEPTH) return fault(s, s->at, "nested more than 64 deep");
     s->depth++;
     s->at++;
@@ -278,7 +218,8 @@ static bool check_container(scan *s, bool (*check_item)(scan *), char close, con
     }
     s->at++;
     s->depth--;
-    return check_keys(s, first_key);
+    const char *twin = bert_json_keys_pop(&s->keys, first_key);
+    return twin == NULL || duplicate_fault(s, twin);
 }
 
 static bool check_value(scan *s) {
@@ -311,7 +252,7 @@ bert_status bert_json_check_text(bert_json *root, const char *text, size_t len, 
     scan s = {.text = text, .at = text, .end = text + len, .name = name, .allow_nul = allow_nul, .err = err};
     bert_json value;
     if (check_document(&s, &value)) *root = value;
-    free(s.keys);
+    free(s.keys.at);
     return s.status;
 }
 
