@@ -14,10 +14,13 @@
 
 #define THREADS 8
 #define ROUNDS 4
-#define TEXT(words) {words, sizeof(words) - 1, NULL, 0}
+#define TEXT(words)                                                                                                    \
+    { words, sizeof(words) - 1, NULL, 0 }
 
 static const bert_text texts[] = {
-    TEXT("The quick brown fox jumps over the lazy dog."), TEXT("Short."), TEXT(""),
+    TEXT("The quick brown fox jumps over the lazy dog."),
+    TEXT("Short."),
+    TEXT(""),
     TEXT("A longer sentence, which has a few more words than the others, so that the batch is uneven."),
 };
 enum { TEXTS = sizeof texts / sizeof *texts };
@@ -29,8 +32,7 @@ typedef struct job {
     bert_error err;
 } job;
 
-static void *embed(void *arg)
-{
+static void *embed(void *arg) {
     job *j = arg;
     bert_session *session = NULL;
     j->status = bert_session_open(&session, bert_pipeline_model(j->pipeline), NULL, &j->err);
@@ -41,24 +43,19 @@ static void *embed(void *arg)
 }
 
 /* Runs n jobs at the same time; how many of them failed or gave other bits than `expected` (NULL: not compared). */
-static int run_jobs(job *jobs, int n, const float *expected, size_t bytes)
-{
+static int run_jobs(job *jobs, int n, const float *expected, size_t bytes) {
     pthread_t threads[THREADS];
     int started = 0, bad = 0;
-    while (started < n && pthread_create(&threads[started], NULL, embed, &jobs[started]) == 0)
-        started++;
-    for (int i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
+    while (started < n && pthread_create(&threads[started], NULL, embed, &jobs[started]) == 0) started++;
+    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
     for (int i = 0; i < started; i++) {
-        if (jobs[i].status != BERT_OK)
-            fprintf(stderr, "threads: %s\n", jobs[i].err.text);
+        if (jobs[i].status != BERT_OK) fprintf(stderr, "threads: %s\n", jobs[i].err.text);
         bad += jobs[i].status != BERT_OK || (expected && memcmp(jobs[i].vectors, expected, bytes) != 0);
     }
     return bad + (n - started);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     bert_error err;
     bert_pipeline *pipeline = NULL;
     if (bert_pipeline_open(&pipeline, argc > 1 ? argv[1] : "models/all-MiniLM-L6-v2", NULL, &err) != BERT_OK) {
