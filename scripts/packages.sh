@@ -1,4 +1,5 @@
-# Sourced by quickstart and check: Debian packages, and only those that are missing.
+# shellcheck shell=bash disable=SC2034  # sourced by quickstart and check
+# Debian packages, and only those that are missing.
 
 say() { printf '\n== %s\n' "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
