@@ -101,3 +101,14 @@ void bert_note(const bert_notes *notes, const char *format, ...) {
     va_end(args);
     notes->note(notes->user, text);
 }
+
+bert_status bert_warn(const bert_notes *notes, int strict, bert_error *err, const char *format, ...) {
+    char text[sizeof((bert_error *)0)->text];
+    va_list args;
+    va_start(args, format);
+    write_line(text, sizeof text, format, args);
+    va_end(args);
+    if (strict) return bert_fail(err, BERT_BAD_FILE, "%s", text);
+    bert_note(notes, "%s", text);
+    return BERT_OK;
+}

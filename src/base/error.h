@@ -15,6 +15,10 @@ const char *bert_quote(char *text, size_t room, const char *bytes, size_t len);
 /* Sends a line to the caller's note callback, if there is one. */
 void bert_note(const bert_notes *notes, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* What callers may want to know, or not to accept: a note, or with `strict` the failure BERT_BAD_FILE. */
+BERT_MUST_USE bert_status bert_warn(const bert_notes *notes, int strict, bert_error *err, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
 /* Passes a failure on. TRY returns at once; TRY_OR_DONE jumps to the function's one exit label with `status` set. */
 #define TRY(call)                                  \
     do {                                           \

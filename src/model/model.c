@@ -76,7 +76,7 @@ static bert_status open_parts(bert_model *m, const bert_folder *folder, const be
     TRY(take_options(m, o, err));
     TRY(read_config(m, folder, err));
     TRY(bert_checkpoint_open(&m->checkpoint, folder, err));
-    TRY(bert_weights_bind(&m->weights, &m->config, &m->checkpoint, !m->has_gemm, o->notes, err));
+    TRY(bert_weights_bind(&m->weights, &m->config, &m->checkpoint, !m->has_gemm, o, err));
     return check_memory_limit(m, err);
 }
 

@@ -191,16 +191,17 @@ static bert_status check_pooler(const bert_weights *w, const bert_checkpoint *c,
                      c->names[0], w->pooler.parts ? "bias" : "weight", w->pooler.parts ? "weight" : "bias");
 }
 
-static void note_deeper_layers(const binder *b, const bert_notes *notes) {
+static bert_status warn_of_deeper_layers(const binder *b, const bert_model_options *options, bert_error *err) {
     char name[NAME_ROOM];
     snprintf(name, sizeof name, "%sencoder.layer.%zu.attention.self.query.weight", b->prefix, b->config->layers);
-    if (bert_checkpoint_find(b->checkpoint, name))
-        bert_note(notes, "%s: holds more layers than the %zu of config.json; the others are not used",
-                  b->checkpoint->names[0], b->config->layers);
+    if (!bert_checkpoint_find(b->checkpoint, name)) return BERT_OK;
+    return bert_warn(options->notes, options->strict, err,
+                     "%s: holds more layers than the %zu of config.json; the others are not used",
+                     b->checkpoint->names[0], b->config->layers);
 }
 
 bert_status bert_weights_bind(bert_weights *weights, const bert_config *config, bert_checkpoint *checkpoint,
-                              bool panels, const bert_notes *notes, bert_error *err) {
+                              bool panels, const bert_model_options *options, bert_error *err) {
     binder b = {weights, config, checkpoint, "", panels};
     memset(weights, 0, sizeof *weights);
     weights->layers = config->layers;
@@ -209,8 +210,7 @@ bert_status bert_weights_bind(bert_weights *weights, const bert_config *config, 
     TRY(choose_prefix(&b, err));
     TRY(walk(weights, bind_one, &b, err));
     TRY(check_pooler(weights, checkpoint, err));
-    note_deeper_layers(&b, notes);
-    return BERT_OK;
+    return warn_of_deeper_layers(&b, options, err);
 }
 
 /* ---- Visiting: what inspect, the hash and the finite check need. ---- */

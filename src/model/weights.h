@@ -42,8 +42,8 @@ typedef struct bert_weights {
 
 /* Finds every tensor and checks its shape and type; reads nothing. `panels`: matrices are packed when loaded. */
 BERT_MUST_USE bert_status bert_weights_bind(bert_weights *weights, const bert_config *config,
-                                            bert_checkpoint *checkpoint, bool panels, const bert_notes *notes,
-                                            bert_error *err);
+                                            bert_checkpoint *checkpoint, bool panels,
+                                            const bert_model_options *options, bert_error *err);
 /* Reads everything into one arena, in the order in which a pass uses it. */
 BERT_MUST_USE bert_status bert_weights_load(bert_weights *weights, const bert_kernels *kernels,
                                             const bert_memory *memory, const bert_workers *workers, bert_error *err);

@@ -14,7 +14,7 @@ enum { LIMIT = 1 << 20, PATH_ROOM = 4096 };
 typedef struct reader {
     const char *dir;
     size_t hidden;
-    const bert_notes *notes;
+    const bert_model_options *options;
     bert_modules *modules;
 } reader;
 
@@ -192,24 +192,25 @@ static bert_status read_sentence_config(const reader *r, bert_error *err) {
     return status;
 }
 
-static bert_status note_default_prompt(const reader *r, bert_error *err) {
+static bert_status warn_of_default_prompt(const reader *r, bert_error *err) {
     char *text = NULL, quoted[64];
     bert_json root, name;
     int found;
-    const bert_status status = read_json(r->dir, "config_sentence_transformers.json", &text, &root, &found, err);
+    bert_status status = read_json(r->dir, "config_sentence_transformers.json", &text, &root, &found, err);
     if (status == BERT_OK && found && bert_json_member(root, "default_prompt_name", &name) &&
         bert_json_kind_of(name) == BERT_JSON_STRING)
-        bert_note(r->notes, "config_sentence_transformers.json: the default prompt %s is not put in front of texts",
-                  bert_quote(quoted, sizeof quoted, name.at, name.len));
+        status = bert_warn(r->options->notes, r->options->strict, err,
+                           "config_sentence_transformers.json: the default prompt %s is not put in front of texts",
+                           bert_quote(quoted, sizeof quoted, name.at, name.len));
     free(text);
     return status;
 }
 
-bert_status bert_modules_read(bert_modules *modules, const char *dir, size_t hidden, const bert_notes *notes,
+bert_status bert_modules_read(bert_modules *modules, const char *dir, size_t hidden, const bert_model_options *options,
                               bert_error *err) {
-    const reader r = {dir, hidden, notes, modules};
+    const reader r = {dir, hidden, options, modules};
     memset(modules, 0, sizeof *modules);
     TRY(read_modules(&r, err));
     TRY(read_sentence_config(&r, err));
-    return note_default_prompt(&r, err);
+    return warn_of_default_prompt(&r, err);
 }

@@ -13,13 +13,13 @@ static bert_status check_vocabulary(const bert_pipeline *p, bert_error *err) {
                      tokens - 1, rows);
 }
 
-static bert_status settle_length(bert_pipeline *p, const bert_notes *notes) {
+static bert_status settle_length(bert_pipeline *p, const bert_model_options *o, bert_error *err) {
     const size_t positions = bert_model_describe(p->model).positions, said = p->modules.max_seq_length;
     p->max_length = said && said < positions ? said : positions;
-    if (said > positions)
-        bert_note(notes, "sentence_bert_config.json: max_seq_length %zu is more than the %zu positions of the model",
-                  said, positions);
-    return BERT_OK;
+    if (said <= positions) return BERT_OK;
+    return bert_warn(o->notes, o->strict, err,
+                     "sentence_bert_config.json: max_seq_length %zu is more than the %zu positions of the model", said,
+                     positions);
 }
 
 static bert_status check_lower_case(const bert_pipeline *p, bert_error *err) {
@@ -29,13 +29,14 @@ static bert_status check_lower_case(const bert_pipeline *p, bert_error *err) {
 }
 
 static bert_status open_parts(bert_pipeline *p, const char *dir, const bert_pipeline_options *o, bert_error *err) {
-    const bert_notes *notes = o->model ? o->model->notes : NULL;
-    TRY(bert_model_open(&p->model, dir, o->model, err));
+    static const bert_model_options DEFAULTS = BERT_MODEL_OPTIONS_INIT;
+    const bert_model_options *model = o->model ? o->model : &DEFAULTS;
+    TRY(bert_model_open(&p->model, dir, model, err));
     TRY(bert_tokenizer_open(&p->tokenizer, dir, o->tokenizer, err));
     TRY(check_vocabulary(p, err));
-    TRY(bert_modules_read(&p->modules, dir, bert_model_describe(p->model).hidden, notes, err));
+    TRY(bert_modules_read(&p->modules, dir, bert_model_describe(p->model).hidden, model, err));
     TRY(check_lower_case(p, err));
-    return settle_length(p, notes);
+    return settle_length(p, model, err);
 }
 
 bert_status bert_pipeline_open(bert_pipeline **pipeline, const char *dir, const bert_pipeline_options *given,

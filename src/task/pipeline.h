@@ -17,7 +17,7 @@ typedef struct bert_modules {
 
 /* Reads modules.json, the pooling config and sentence_bert_config.json; each may be absent. */
 BERT_MUST_USE bert_status bert_modules_read(bert_modules *modules, const char *dir, size_t hidden,
-                                            const bert_notes *notes, bert_error *err);
+                                            const bert_model_options *options, bert_error *err);
 
 struct bert_pipeline {
     bert_model *model;
