@@ -1,13 +1,20 @@
 /* kernels/registry.c: which tables this build has, and which of them this processor can run. */
-#include <stdbool.h>
-
+#include "base/cpu.h"
 #include "kernels/table.h"
 
 const bert_kernels *bert_kernels_get(bert_isa isa) {
+    const bert_cpu cpu = bert_cpu_detect();
     const struct {
         const bert_kernels *kernels;
         bool usable;
     } tables[] = { /* best first */
+#ifdef __x86_64__
+        {&bert_kernels_avx512, cpu.avx512},
+        {&bert_kernels_avx2, cpu.avx2_fma},
+#endif
+#ifdef __aarch64__
+        {&bert_kernels_neon, cpu.neon},
+#endif
         {&bert_kernels_ref, true},
     };
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)

@@ -1,0 +1,91 @@
+/* kernels/x86/avx512.c: AVX-512 F, DQ, BW, VL. Tiles of 12 rows x 32 columns: 24 sums in 32 registers. */
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The register tile: two panels side by side. */
+typedef __m512 vec;
+#define VEC_FLOATS 16
+#define vec_zero() _mm512_setzero_ps()
+#define vec_set(x) _mm512_set1_ps(x)
+#define vec_load(p) _mm512_loadu_ps(p)
+#define vec_store(p, v) _mm512_storeu_ps(p, v)
+#define vec_add(a, b) _mm512_add_ps(a, b)
+#define vec_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define tile_second(t) ((t)->w + (wide ? (t)->ldw : 0))
+#define TILE_EACH_ROW(M)                                                                            \
+    M(0, x0, 0) M(1, x0, 1) M(2, x0, 2) M(3, x1, 0) M(4, x1, 1) M(5, x1, 2)                         \
+    M(6, x2, 0) M(7, x2, 1) M(8, x2, 2) M(9, x3, 0) M(10, x3, 1) M(11, x3, 2)
+#include "kernels/x86/tile.h"
+
+#define TILE_FUNCTIONS(n)                                                     \
+    static void tile_##n##x32(const bert_tile *tile) { tile_body(tile, n, 1, 2); } \
+    static void tile_##n##x16(const bert_tile *tile) { tile_body(tile, n, 0, 1); }
+TILE_FUNCTIONS(1)
+TILE_FUNCTIONS(2)
+TILE_FUNCTIONS(3)
+TILE_FUNCTIONS(4)
+TILE_FUNCTIONS(5)
+TILE_FUNCTIONS(6)
+TILE_FUNCTIONS(7)
+TILE_FUNCTIONS(8)
+TILE_FUNCTIONS(9)
+TILE_FUNCTIONS(10)
+TILE_FUNCTIONS(11)
+TILE_FUNCTIONS(12)
+
+static void tile(const bert_tile *tile) {
+    static void (*const by_shape[12][2])(const bert_tile *) = {
+        {tile_1x16, tile_1x32},   {tile_2x16, tile_2x32},   {tile_3x16, tile_3x32},   {tile_4x16, tile_4x32},
+        {tile_5x16, tile_5x32},   {tile_6x16, tile_6x32},   {tile_7x16, tile_7x32},   {tile_8x16, tile_8x32},
+        {tile_9x16, tile_9x32},   {tile_10x16, tile_10x32}, {tile_11x16, tile_11x32}, {tile_12x16, tile_12x32},
+    };
+    by_shape[tile->rows - 1][tile->panels - 1](tile);
+}
+
+/* Sixteen lanes are one register. */
+typedef __m512 lanes;
+#define LANES static inline __attribute__((always_inline)) lanes
+static inline __mmask16 first(size_t n) { return (__mmask16)((1u << n) - 1); }
+LANES lanes_set(float x) { return _mm512_set1_ps(x); }
+LANES lanes_load(const float *p) { return _mm512_loadu_ps(p); }
+LANES lanes_load_some(const float *p, size_t n, float fill) {
+    return _mm512_mask_loadu_ps(_mm512_set1_ps(fill), first(n), p);
+}
+static inline void lanes_store(float *p, lanes v) { _mm512_storeu_ps(p, v); }
+static inline void lanes_store_some(float *p, lanes v, size_t n) { _mm512_mask_storeu_ps(p, first(n), v); }
+LANES lanes_add(lanes a, lanes b) { return _mm512_add_ps(a, b); }
+LANES lanes_sub(lanes a, lanes b) { return _mm512_sub_ps(a, b); }
+LANES lanes_mul(lanes a, lanes b) { return _mm512_mul_ps(a, b); }
+LANES lanes_div(lanes a, lanes b) { return _mm512_div_ps(a, b); }
+LANES lanes_fma(lanes a, lanes b, lanes c) { return _mm512_fmadd_ps(a, b, c); }
+LANES lanes_negate(lanes a) { return _mm512_xor_ps(a, _mm512_set1_ps(-0.0f)); }
+LANES lanes_abs(lanes a) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), a); }
+LANES lanes_greater(lanes a, lanes b) { return _mm512_max_ps(a, b); } /* b for equal values and for NaN */
+LANES lanes_if_less(lanes a, lanes b, lanes x, lanes y) {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
+}
+LANES lanes_power_of_two(lanes rounded) {
+    const __m512i n = _mm512_slli_epi32(_mm512_castps_si512(rounded), 23);
+    return _mm512_castsi512_ps(_mm512_add_epi32(n, _mm512_set1_epi32(0x3f800000)));
+}
+static inline int lanes_finite(lanes v) {
+    return _mm512_cmp_ps_mask(lanes_abs(v), _mm512_set1_ps(__FLT_MAX__), _CMP_LE_OQ) == 0xffff;
+}
+
+/* Lane i and lane i + 8, then + 4, + 2, + 1. */
+#define FOLD(name, op8, op4)                                                              \
+    static inline float name(lanes v) {                                                   \
+        __m256 a = op8(_mm512_extractf32x8_ps(v, 1), _mm512_castps512_ps256(v));          \
+        __m128 b = op4(_mm256_extractf128_ps(a, 1), _mm256_castps256_ps128(a));           \
+        b = op4(_mm_movehl_ps(b, b), b);                                                  \
+        return _mm_cvtss_f32(op4(_mm_movehdup_ps(b), b));                                 \
+    }
+FOLD(lanes_fold_sum, _mm256_add_ps, _mm_add_ps)
+FOLD(lanes_fold_greater, _mm256_max_ps, _mm_max_ps)
+
+#include "kernels/x86/transpose.h"
+
+#include "kernels/lanes.h"
+
+const bert_kernels bert_kernels_avx512 = LANES_TABLE(BERT_ISA_AVX512, "avx512", 12, 2);
