@@ -125,6 +125,26 @@ Test(encoder, any_spelling_of_the_weights) {
     }
 }
 
+Test(encoder, packed_or_from_the_file) {
+    static const char *const MODELS[] = {"tiny-bert", "tiny-bert-f16", "tiny-bert-original-names"};
+    for (size_t i = 0; i < 3; i++) {
+        float plain[TOKENS * H], other[TOKENS * H];
+        bert_model_options options = BERT_MODEL_OPTIONS_INIT;
+        bert_pool *pool;
+        options.weights = BERT_WEIGHTS_FILE;
+        bert_model *usual = open_tiny(MODELS[i], NULL), *file = open_tiny(MODELS[i], &options);
+        cr_assert_eq(bert_pool_open(&pool, 3, &err), BERT_OK);
+        last_hidden(usual, NULL, plain); /* the first pass: from the file */
+        last_hidden(usual, NULL, other); /* the second: packed */
+        cr_expect(memcmp(plain, other, sizeof plain) == 0, "%s: second pass", MODELS[i]);
+        last_hidden(file, bert_pool_workers(pool), other);
+        cr_expect(memcmp(plain, other, sizeof plain) == 0, "%s: from the file, three threads", MODELS[i]);
+        bert_pool_close(&pool);
+        bert_model_close(&usual);
+        bert_model_close(&file);
+    }
+}
+
 Test(encoder, maps_or_no_maps) {
     float plain[TOKENS * H], tapped[TOKENS * H], maps[L * A * (25 + 1 + 196 + 100)];
     last_hidden(model, NULL, plain);
@@ -422,6 +442,7 @@ static bert_status open_and_run(const bert_memory *memory) {
     bert_model_options options = BERT_MODEL_OPTIONS_INIT;
     bert_session_options session_options = BERT_SESSION_OPTIONS_INIT;
     options.memory = session_options.memory = memory;
+    options.weights = BERT_WEIGHTS_PACKED;
     snprintf(path, sizeof path, "%s/models/tiny-bert", getenv("BERT_TEST_DATA"));
     const bert_batch good = whole_batch();
     const bert_tap last = tap_of(BERT_SITE_HIDDEN_STATES, L, dst, TOKENS * H);

@@ -25,6 +25,10 @@ typedef struct bert_gemm {
                      size_t t, size_t n, size_t k);
 } bert_gemm;
 
+/* Where a pass takes the matrices from. Results are the same bits. AUTO: the first pass reads them from the file block
+ * by block, which is what one text costs least with; the second packs them into memory for all that follow. */
+typedef enum bert_weights_from { BERT_WEIGHTS_AUTO, BERT_WEIGHTS_PACKED, BERT_WEIGHTS_FILE } bert_weights_from;
+
 typedef struct bert_model_options {
     size_t size;
     const bert_memory *memory;   /* NULL: the C library's */
@@ -33,13 +37,15 @@ typedef struct bert_model_options {
     const bert_gemm *gemm;       /* NULL: our own kernels; kept by value */
     bert_isa isa;
     int strict;                  /* 1: what would be a warning is an error */
-    size_t max_memory;           /* bytes that weights may take; 0: no limit */
+    size_t max_memory;           /* bytes that packed weights may take; 0: no limit. Not for BERT_WEIGHTS_FILE */
+    bert_weights_from weights;   /* BERT_WEIGHTS_AUTO; with a GEMM hook always packed */
 } bert_model_options;
-#define BERT_MODEL_OPTIONS_INIT {sizeof(bert_model_options), NULL, NULL, NULL, NULL, BERT_ISA_AUTO, 0, 0}
+#define BERT_MODEL_OPTIONS_INIT \
+    {sizeof(bert_model_options), NULL, NULL, NULL, NULL, BERT_ISA_AUTO, 0, 0, BERT_WEIGHTS_AUTO}
 
 /* Opens a folder that holds config.json and model.safetensors (or model.safetensors.index.json and its shards).
- * Every tensor is checked against the configuration before the call returns; weights are read when they are first
- * used. Errors: BERT_NOT_FOUND, BERT_IO, BERT_BAD_FILE, BERT_UNSUPPORTED, BERT_NO_MEMORY. */
+ * Every tensor is checked against the configuration before the call returns; matrices are read when they are
+ * first used. Errors: BERT_NOT_FOUND, BERT_IO, BERT_BAD_FILE, BERT_UNSUPPORTED, BERT_NO_MEMORY. */
 BERT_API BERT_MUST_USE bert_status bert_model_open(bert_model **model, const char *dir,
                                                    const bert_model_options *options, bert_error *err);
 /* The same from memory: files named as in a folder. The bytes must outlive the model. */
@@ -48,7 +54,8 @@ BERT_API BERT_MUST_USE bert_status bert_model_open_files(bert_model **model, con
 /* Sessions that are still open keep the model alive. */
 BERT_API void bert_model_close(bert_model **model);
 
-/* Reads and packs all weights now instead of in the first pass: for services, before threads or forks start. */
+/* Reads and packs all weights now instead of in a pass: for services, before threads or forks start. Does nothing
+ * under BERT_WEIGHTS_FILE. */
 BERT_API BERT_MUST_USE bert_status bert_model_prepare(const bert_model *model, bert_error *err);
 
 typedef enum bert_activation {

@@ -1,5 +1,5 @@
 /* encoder/embed.c: token ids to the first hidden states: LayerNorm(word + type + position). */
-#include "base/size.h"
+#include "base/error.h"
 #include "encoder/session.h"
 #include "encoder/taps.h"
 
@@ -21,27 +21,42 @@ static void add_rows(float *y, const float *word, const float *type, const float
     for (size_t i = 0; i < h; i++) y[i] = word[i] + type[i] + position[i];
 }
 
-static bert_status embed_item(void *arg, size_t item, int slot, bert_error *err) {
-    const bert_pass *pass = arg;
+/* Row `index` of a table: where it is in memory, or read into `scratch`. */
+static bert_status row_of(const bert_pass *pass, const bert_param *table, size_t index, float *scratch,
+                          const float **row, bert_error *err) {
+    *row = scratch;
+    if (!pass->packed) return bert_param_rows(table, index, 1, scratch, err);
+    *row = table->data + index * table->cols;
+    return BERT_OK;
+}
+
+static bert_status embed_token(const bert_pass *pass, size_t token, size_t position, float *scratch, bert_error *err) {
     const bert_weights *w = pass->session->weights;
     const bert_batch *batch = pass->batch;
-    const size_t h = pass->session->config->hidden, first = item * ITEM_ROWS;
+    const size_t h = pass->session->config->hidden;
+    const float *word_row, *type_row, *position_row;
+    TRY(row_of(pass, &w->word, (size_t)batch->ids[token], scratch, &word_row, err));
+    TRY(row_of(pass, &w->type, batch->types ? (size_t)batch->types[token] : 0, scratch + h, &type_row, err));
+    TRY(row_of(pass, &w->position, position, scratch + 2 * h, &position_row, err));
+    add_rows(pass->b.sum + token * h, word_row, type_row, position_row, h);
+    return BERT_OK;
+}
+
+static bert_status embed_item(void *arg, size_t item, int slot, bert_error *err) {
+    const bert_pass *pass = arg;
+    const bert_batch *batch = pass->batch;
+    const size_t first = item * ITEM_ROWS;
     const size_t last = first + ITEM_ROWS < pass->tokens ? first + ITEM_ROWS : pass->tokens;
     size_t text = text_of(batch, first);
-    (void)slot, (void)err;
     for (size_t token = first; token < last; token++) {
         if (token == batch->start[text + 1]) text++;
-        const size_t id = (size_t)batch->ids[token], position = token - batch->start[text];
-        const size_t type = batch->types ? (size_t)batch->types[token] : 0;
-        add_rows(pass->b.sum + token * h, w->word.data + id * h, w->type.data + type * h, w->position.data + position * h,
-                 h);
+        TRY(embed_token(pass, token, token - batch->start[text], bert_pass_scratch(pass, slot), err));
     }
     return BERT_OK;
 }
 
 bert_status bert_pass_embed(bert_pass *pass, bert_error *err) {
     const bert_weights *w = pass->session->weights;
-    bert_status status = bert_pass_parallel(pass, (pass->tokens + ITEM_ROWS - 1) / ITEM_ROWS, embed_item, pass, err);
-    if (status != BERT_OK) return status;
+    TRY(bert_pass_parallel(pass, (pass->tokens + ITEM_ROWS - 1) / ITEM_ROWS, embed_item, pass, err));
     return bert_pass_layer_norm(pass, pass->b.hidden, pass->b.sum, &w->gamma, &w->beta, err);
 }

@@ -88,9 +88,10 @@ static bert_status run(bert_pass *pass, bert_error *err) {
     TRY(check_batch(pass, err));
     TRY(check_start(pass, err));
     TRY(bert_taps_plan(pass, err));
-    TRY(bert_model_weights(pass->session->model, &pass->session->weights, err));
+    TRY(bert_model_weights(pass->session->model, &pass->session->weights, &pass->packed, err));
     TRY(bert_session_reserve(pass, err));
-    return run_layers(pass, err);
+    TRY(run_layers(pass, err));
+    return pass->packed ? BERT_OK : bert_model_unchanged(pass->session->model, err);
 }
 
 bert_status bert_run(bert_session *session, const bert_batch *batch, const bert_tap *taps, size_t n_taps,

@@ -9,6 +9,7 @@ static const double ITEM_FLOPS = 1e8;
 
 typedef struct linear_job {
     const bert_pass *pass;
+    const bert_param *weights;
     bert_linear linear;
     size_t step; /* panels of an item, or rows */
 } linear_job;
@@ -27,6 +28,34 @@ static size_t panels_per_item(const bert_pass *pass, const bert_linear *l) {
     size_t step = flops * (double)panels < ITEM_FLOPS ? panels : (size_t)(ITEM_FLOPS / flops);
     if (slots > 1 && step > items_of(panels, 2 * slots)) step = items_of(panels, 2 * slots);
     return step < ITEM_PANELS && panels > slots * ITEM_PANELS ? ITEM_PANELS : step ? step : 1;
+}
+
+/* The columns of y that rows [first, first + n) of the weights give, with those rows straight from the file. */
+static bert_status run_from_file(const linear_job *j, size_t first, size_t n, float *scratch, bert_error *err) {
+    const bert_kernels *kernels = j->pass->session->kernels;
+    const size_t k = j->linear.k;
+    float *rows = scratch, *panels = rows + BERT_FILE_ROWS * k;
+    bert_linear part = j->linear;
+    TRY(bert_param_rows(j->weights, first, n, rows, err));
+    for (size_t i = 0; i < n; i += BERT_PANEL)
+        bert_pack_panel(kernels, panels + i * k, rows + i * k, k, n - i < BERT_PANEL ? n - i : BERT_PANEL, k);
+    part.w = panels;
+    part.n = n;
+    part.y += first;
+    part.bias += first;
+    if (part.residual) part.residual += first;
+    bert_linear_run(kernels, &part, 0, bert_panels(n), panels + BERT_FILE_ROWS * k);
+    return BERT_OK;
+}
+
+static bert_status file_item(void *arg, size_t item, int slot, bert_error *err) {
+    const linear_job *j = arg;
+    const size_t last = end_of(item, j->step * BERT_PANEL, j->linear.n);
+    for (size_t first = item * j->step * BERT_PANEL; first < last; first += BERT_FILE_ROWS) {
+        const size_t n = last - first < BERT_FILE_ROWS ? last - first : BERT_FILE_ROWS;
+        TRY(run_from_file(j, first, n, bert_pass_scratch(j->pass, slot), err));
+    }
+    return BERT_OK;
 }
 
 static bert_status linear_item(void *arg, size_t item, int slot, bert_error *err) {
@@ -48,12 +77,14 @@ bert_status bert_pass_linear(bert_pass *pass, size_t t, float *y, const float *x
                              const bert_param *bias, const float *residual, bert_epilogue epilogue, bert_error *err) {
     const bert_gemm *gemm = bert_model_gemm(pass->session->model);
     linear_job j = {.pass = pass,
-                    .linear = {.y = y, .ldy = w->rows, .x = x, .ldx = w->cols, .w = w->data, .bias = bias->data,
+                    .weights = w,
+                    .linear = {.y = y, .ldy = w->rows, .x = x, .ldx = w->cols, .w = pass->packed ? w->data : NULL, .bias = bias->data,
                                .residual = residual, .ldr = w->rows, .epilogue = epilogue, .t = t,
                                .n = w->rows, .k = w->cols}};
     if (!gemm) {
         j.step = panels_per_item(pass, &j.linear);
-        return bert_pass_parallel(pass, items_of(bert_panels(w->rows), j.step), linear_item, &j, err);
+        return bert_pass_parallel(pass, items_of(bert_panels(w->rows), j.step), pass->packed ? linear_item : file_item,
+                                  &j, err);
     }
     gemm->multiply(gemm->user, y, w->rows, x, w->cols, w->data, w->cols, t, w->rows, w->cols);
     j.step = ITEM_ROWS;

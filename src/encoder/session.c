@@ -54,7 +54,9 @@ static size_t slot_floats(const bert_pass *pass) {
     size_t floats = bert_attend_scratch(s->kernels, &attend);
     for (size_t i = 0; i < sizeof widest / sizeof *widest; i++)
         floats = larger(floats, bert_linear_scratch(s->kernels, &widest[i]));
-    return bert_round_up(floats, LINE);
+    floats = bert_round_up(floats, LINE);
+    /* From the file: rows as they are there, the panels made of them, and the kernels' own scratch behind. */
+    return pass->packed ? floats : floats + 2 * BERT_FILE_ROWS * larger(h, f);
 }
 
 /* Adds an array of a × b × c floats to the plan; false if the size does not fit. */

@@ -51,6 +51,7 @@ typedef struct bert_pass {
     bool need_last_ffn; /* false: nobody asks for anything behind the last layer's attention */
     bool need_pooler;
     bool look_at_maps;  /* a tap's `got` wants scores or weights */
+    bool packed;        /* the matrices are in memory; else they are read from the file, block by block */
     bert_buffers b;
 } bert_pass;
 
@@ -62,6 +63,9 @@ BERT_MUST_USE bert_status bert_pass_parallel(bert_pass *pass, size_t items, bert
                                              bert_error *err);
 
 float *bert_pass_scratch(const bert_pass *pass, int slot);
+
+/* Matrix rows that a pass from the file reads at once: two panels, which the widest kernels take together. */
+enum { BERT_FILE_ROWS = 2 * BERT_PANEL };
 
 /* y[t, N] = epilogue(x[t, K] · Wᵀ + bias) + residual, with our kernels or the model's GEMM hook. y, x and residual
  * (NULL: none) are dense. */

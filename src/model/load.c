@@ -1,4 +1,4 @@
-/* model/load.c: weights from the files into one arena. */
+/* model/load.c: weights from the files into memory. */
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -86,39 +86,57 @@ static void forget(loader *l) {
     for (size_t i = 0; i < l->n_params; i++) l->params[i]->data = NULL;
 }
 
-static bert_status open_loader(loader *l, bert_weights *weights, const bert_memory *memory, int slots,
-                               bert_error *err) {
+/* Keeps the vectors, or what is not a vector. */
+static void select_params(loader *l, bool vectors) {
+    size_t kept = 0;
+    for (size_t i = 0; i < l->n_params; i++)
+        if ((l->params[i]->cols == 1) == vectors) l->params[kept++] = l->params[i];
+    l->n_params = kept;
+}
+
+static bert_status open_loader(loader *l, bert_weights *weights, bool vectors, bert_arena *arena,
+                               const bert_memory *memory, int slots, bert_error *err) {
     size_t floats = 0;
     l->n_params = bert_weights_params(weights, NULL);
     l->params = calloc(l->n_params, sizeof *l->params);
     l->first_item = calloc(l->n_params + 1, sizeof *l->first_item);
     if (!l->params || !l->first_item) return bert_fail(err, BERT_NO_MEMORY, "no memory for the list of weights");
     bert_weights_params(weights, l->params);
+    select_params(l, vectors);
     for (size_t i = 0; i < l->n_params; i++) {
         const bert_param *p = l->params[i];
         floats += param_floats(p);
         if (p->panels && p->cols * BERT_PANEL > l->slot_floats) l->slot_floats = p->cols * BERT_PANEL;
     }
     if (!bert_arena_open(&l->scratch, memory, (size_t)slots * l->slot_floats) ||
-        !bert_arena_open(&weights->arena, memory, floats))
+        !bert_arena_open(arena, memory, floats))
         return bert_fail(err, BERT_NO_MEMORY, "no memory for the weights: %zu MB are needed", floats * 4 / 1000000);
     return BERT_OK;
 }
 
-bert_status bert_weights_load(bert_weights *weights, const bert_kernels *kernels, const bert_memory *memory,
-                              const bert_workers *workers, bert_error *err) {
+static bert_status load(bert_weights *weights, bool vectors, bert_arena *arena, const bert_kernels *kernels,
+                        const bert_memory *memory, const bert_workers *workers, bert_error *err) {
     loader l = {.kernels = kernels};
     bert_status status;
-    TRY_OR_DONE(open_loader(&l, weights, memory, bert_parallel_width(workers), err));
-    lay_out(&l, weights->arena.data);
+    TRY_OR_DONE(open_loader(&l, weights, vectors, arena, memory, bert_parallel_width(workers), err));
+    lay_out(&l, arena->data);
     TRY_OR_DONE(bert_parallel(workers, l.first_item[l.n_params], load_item, &l, err));
 done:
     if (status != BERT_OK) {
         forget(&l);
-        bert_arena_close(&weights->arena);
+        bert_arena_close(arena);
     }
     bert_arena_close(&l.scratch);
     free(l.params);
     free(l.first_item);
     return status;
+}
+
+bert_status bert_weights_load_vectors(bert_weights *weights, const bert_memory *memory, bert_error *err) {
+    return load(weights, true, &weights->vectors, NULL, memory, NULL, err);
+}
+
+bert_status bert_weights_load_matrices(bert_weights *weights, const bert_kernels *kernels, const bert_memory *memory,
+                                       const bert_workers *workers, bert_error *err) {
+    return load(weights, false, &weights->matrices, kernels, memory, workers, err);
 }

@@ -23,8 +23,10 @@ struct bert_model {
     bert_gemm gemm;
     bool has_workers, has_gemm;
     size_t max_memory;
-    pthread_mutex_t lock; /* guards loading */
-    atomic_bool loaded;
+    bert_weights_from from;
+    pthread_mutex_t lock; /* guards packing */
+    atomic_bool packed;
+    atomic_bool was_used; /* a first pass has begun */
     atomic_size_t owners;
 };
 
@@ -62,12 +64,13 @@ static bert_status take_options(bert_model *m, const bert_model_options *o, bert
     m->has_gemm = o->gemm != NULL;
     if (o->gemm) m->gemm = *o->gemm;
     m->max_memory = o->max_memory;
+    m->from = o->gemm ? BERT_WEIGHTS_PACKED : o->weights;
     return BERT_OK;
 }
 
 static bert_status check_memory_limit(const bert_model *m, bert_error *err) {
     const size_t needed = m->weights.parameters * sizeof(float);
-    if (m->max_memory == 0 || needed <= m->max_memory) return BERT_OK;
+    if (m->max_memory == 0 || needed <= m->max_memory || m->from == BERT_WEIGHTS_FILE) return BERT_OK;
     return bert_fail(err, BERT_NO_MEMORY, "the weights take %zu MB, the limit given is %zu MB", needed / 1000000,
                      m->max_memory / 1000000);
 }
@@ -77,7 +80,9 @@ static bert_status open_parts(bert_model *m, const bert_folder *folder, const be
     TRY(read_config(m, folder, err));
     TRY(bert_checkpoint_open(&m->checkpoint, folder, err));
     TRY(bert_weights_bind(&m->weights, &m->config, &m->checkpoint, !m->has_gemm, o, err));
-    return check_memory_limit(m, err);
+    TRY(check_memory_limit(m, err));
+    TRY(bert_weights_load_vectors(&m->weights, &m->memory, err));
+    return bert_checkpoint_unchanged(&m->checkpoint, err);
 }
 
 static void destroy(bert_model *m) {
@@ -131,29 +136,42 @@ void bert_model_close(bert_model **model) {
 
 /* ---- Weights. ---- */
 
-static bert_status load_locked(bert_model *m, bert_error *err) {
-    if (atomic_load_explicit(&m->loaded, memory_order_relaxed)) return BERT_OK;
-    TRY(bert_weights_load(&m->weights, m->kernels, &m->memory, m->has_workers ? &m->workers : NULL, err));
-    const bert_status status = bert_checkpoint_unchanged(&m->checkpoint, err);
-    atomic_store_explicit(&m->loaded, status == BERT_OK, memory_order_release);
+static bert_status pack_locked(bert_model *m, bert_error *err) {
+    if (atomic_load_explicit(&m->packed, memory_order_relaxed)) return BERT_OK;
+    TRY(bert_weights_load_matrices(&m->weights, m->kernels, &m->memory, m->has_workers ? &m->workers : NULL, err));
+    TRY(bert_checkpoint_unchanged(&m->checkpoint, err));
+    atomic_store_explicit(&m->packed, true, memory_order_release);
+    return BERT_OK;
+}
+
+static bert_status pack(bert_model *m, bert_error *err) {
+    pthread_mutex_lock(&m->lock);
+    const bert_status status = pack_locked(m, err);
+    pthread_mutex_unlock(&m->lock);
     return status;
 }
 
-bert_status bert_model_weights(const bert_model *model, const bert_weights **weights, bert_error *err) {
+/* Packing costs about what one pass from the file costs more than a packed one, so the second pass is the time. */
+static bool time_to_pack(bert_model *m) {
+    if (m->from != BERT_WEIGHTS_AUTO) return m->from == BERT_WEIGHTS_PACKED;
+    return atomic_exchange_explicit(&m->was_used, true, memory_order_relaxed);
+}
+
+bert_status bert_model_weights(const bert_model *model, const bert_weights **weights, bool *packed, bert_error *err) {
     bert_model *m = (bert_model *)model;
-    bert_status status = BERT_OK;
-    if (!atomic_load_explicit(&m->loaded, memory_order_acquire)) {
-        pthread_mutex_lock(&m->lock);
-        status = load_locked(m, err);
-        pthread_mutex_unlock(&m->lock);
-    }
     *weights = &m->weights;
-    return status;
+    *packed = atomic_load_explicit(&m->packed, memory_order_acquire);
+    if (*packed || !time_to_pack(m)) return BERT_OK;
+    *packed = true;
+    return pack(m, err);
+}
+
+bert_status bert_model_unchanged(const bert_model *model, bert_error *err) {
+    return bert_checkpoint_unchanged(&model->checkpoint, err);
 }
 
 bert_status bert_model_prepare(const bert_model *model, bert_error *err) {
-    const bert_weights *weights;
-    return bert_model_weights(model, &weights, err);
+    return model->from == BERT_WEIGHTS_FILE ? BERT_OK : pack((bert_model *)model, err);
 }
 
 /* ---- Description. ---- */

@@ -9,8 +9,13 @@ const bert_config *bert_model_config(const bert_model *model);
 const bert_kernels *bert_model_kernels(const bert_model *model);
 const bert_gemm *bert_model_gemm(const bert_model *model); /* NULL: our own kernels */
 
-/* The weights, loaded if this is the first time; any thread, one loads and the others wait. */
-BERT_MUST_USE bert_status bert_model_weights(const bert_model *model, const bert_weights **weights, bert_error *err);
+/* What a pass works with: the weights, with the vectors loaded. *packed: whether matrices and tables are in memory
+ * too; else the pass reads them through bert_param_rows and does not look at their `data`. Any thread; one loads and
+ * the others wait. */
+BERT_MUST_USE bert_status bert_model_weights(const bert_model *model, const bert_weights **weights, bool *packed,
+                                             bert_error *err);
+/* BERT_CHANGED if a file is no longer what was opened: after a pass that read from it. */
+BERT_MUST_USE bert_status bert_model_unchanged(const bert_model *model, bert_error *err);
 int bert_model_has_pooler(const bert_model *model);
 
 /* Sessions own their model too. */

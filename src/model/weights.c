@@ -258,7 +258,8 @@ const char *bert_weights_missing(const bert_weights *weights, size_t i) {
 }
 
 void bert_weights_close(bert_weights *weights) {
-    bert_arena_close(&weights->arena);
+    bert_arena_close(&weights->vectors);
+    bert_arena_close(&weights->matrices);
     free(weights->layer);
     memset(weights, 0, sizeof *weights);
 }

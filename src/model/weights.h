@@ -18,7 +18,7 @@ typedef struct bert_param {
     bool panels; /* data is packed for the kernels (kernels.h); else row-major as in the file */
     int parts;   /* 0: absent */
     const bert_stored *part[BERT_MAX_PARTS];
-    float *data; /* NULL until loaded */
+    float *data; /* NULL until loaded; matrices and tables: only for passes that were told they are (model.h) */
 } bert_param;
 
 typedef struct bert_layer {
@@ -37,16 +37,20 @@ typedef struct bert_weights {
     bert_layer *layer;               /* [layers] */
     size_t layers;
     size_t parameters; /* elements of all tensors in use */
-    bert_arena arena;
+    bert_arena vectors;  /* biases and LayerNorms: small, always in memory */
+    bert_arena matrices; /* matrices and tables, once they are packed */
 } bert_weights;
 
 /* Finds every tensor and checks its shape and type; reads nothing. `panels`: matrices are packed when loaded. */
 BERT_MUST_USE bert_status bert_weights_bind(bert_weights *weights, const bert_config *config,
                                             bert_checkpoint *checkpoint, bool panels,
                                             const bert_model_options *options, bert_error *err);
-/* Reads everything into one arena, in the order in which a pass uses it. */
-BERT_MUST_USE bert_status bert_weights_load(bert_weights *weights, const bert_kernels *kernels,
-                                            const bert_memory *memory, const bert_workers *workers, bert_error *err);
+/* Reads the vectors, or everything else, into an arena, in the order in which a pass uses it. */
+BERT_MUST_USE bert_status bert_weights_load_vectors(bert_weights *weights, const bert_memory *memory,
+                                                    bert_error *err);
+BERT_MUST_USE bert_status bert_weights_load_matrices(bert_weights *weights, const bert_kernels *kernels,
+                                                     const bert_memory *memory, const bert_workers *workers,
+                                                     bert_error *err);
 void bert_weights_close(bert_weights *weights);
 
 /* Writes the arrays in the order in which a pass uses them, returns how many; `params` NULL only counts. */
