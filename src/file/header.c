@@ -276,6 +276,7 @@ const bert_tensor_info *bert_header_tensor(const bert_header *header, const char
 }
 
 const char *bert_header_metadata(const bert_header *header, const char *key) {
+    if (header->n_metadata == 0) return NULL; /* then there is no table, and bsearch wants one */
     const bert_metadata *entry =
         bsearch(&key, header->metadata, header->n_metadata, sizeof *header->metadata, by_string);
     return entry != NULL ? entry->value : NULL;
