@@ -1,0 +1,185 @@
+/* bert attention: what happens inside each layer and head for one text or pair. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "engine.h"
+#include "results.h"
+#include "say.h"
+#include "sites.h"
+
+static const writer_kind *const formats[] = {&writer_json, &writer_npz, &writer_safetensors, &writer_bertviz, NULL};
+
+enum { SITES = 7 };
+
+typedef struct job {
+    const settings *s;
+    const writer_kind *kind;
+    facts known;
+    int wanted[SITES]; /* by place in site_names */
+    engine engine;
+    char *heads;       /* [A]: those that are kept */
+    buffer head_list;  /* the same as JSON, when not all */
+    input input;
+    window window;
+    bert_tokens *tokens;
+    sequence *sequences;
+    bert_tap *taps;
+    size_t n_taps;
+    sink *out;
+    writer *writer;
+    buffer token_list, name;
+    float *values; /* the tensor that is being written */
+    int status;    /* of the writer, while the pass runs */
+} job;
+
+static int read_what(job *j) {
+    const char *list = j->s->what ? j->s->what : "weights";
+    for (const char *at = list;; at++) {
+        size_t n = strcspn(at, ",");
+        int i = 0;
+        while (i < SITES && (strlen(site_names[i].what) != n || memcmp(site_names[i].what, at, n) != 0)) i++;
+        if (i == SITES)
+            return say_usage("--what %s: expected some of weights,scores,query,key,value,context,hidden_states", list);
+        j->wanted[i] = 1;
+        at += n;
+        if (!*at) return 0;
+    }
+}
+
+static int read_settings(job *j) {
+    const settings *s = j->s;
+    TRY(writer_choose(&j->kind, formats, s->format, s->output));
+    TRY(read_what(j));
+    if (j->kind == &writer_bertviz && s->what && strcmp(s->what, "weights") != 0)
+        return say_usage("bertviz shows weights, found --what %s", s->what);
+    if (s->n_texts > 1) return say_usage("attention takes one text (or a pair: --pair TEXT_B), found %zu", s->n_texts);
+    return 0;
+}
+
+/* The heads that were asked for, and their list for the file. */
+static int read_heads(job *j) {
+    size_t n = j->engine.info.heads;
+    j->heads = need(n, 1);
+    TRY(args_indices(j->heads, n, j->s->heads, "heads"));
+    if (!memchr(j->heads, 0, n)) return 0;
+    for (size_t a = 0; a < n; a++)
+        if (j->heads[a]) buffer_print(&j->head_list, j->head_list.len ? ",%zu" : "[%zu", a);
+    buffer_text(&j->head_list, "]");
+    buffer_byte(&j->head_list, 0);
+    j->known.heads = j->head_list.data;
+    return 0;
+}
+
+static int write_view(void *user, const bert_view *view) {
+    job *j = user;
+    tensor t = {.type = TENSOR_F32};
+    const site_name *site = site_names;
+    while (site->site != (bert_site)view->site) site++;
+    j->name.len = 0;
+    buffer_print(&j->name, "%s.%d", site->tensor, view->layer);
+    j->values = need_more(j->values, site_floats(view), sizeof *j->values);
+    t.name = j->name.data;
+    t.rank = site_copy(j->values, t.dim, view, j->heads);
+    t.data = j->values;
+    j->status = writer_tensor(j->writer, &t);
+    return j->status;
+}
+
+static int make_taps(job *j) {
+    const bert_model_info *info = &j->engine.info;
+    size_t most = info->layers + 1;
+    char *keep = need(most, 1);
+    j->taps = need(SITES * most, sizeof *j->taps);
+    int status = 0;
+    for (int i = 0; i < SITES && !status; i++) {
+        size_t layers = site_layers(site_names[i].site, info);
+        if (!j->wanted[i]) continue;
+        status = args_indices(keep, layers, j->s->layers, "layers");
+        for (size_t l = 0; l < layers && !status; l++) {
+            if (!keep[l]) continue;
+            bert_tap *tap = &j->taps[j->n_taps++];
+            *tap = (bert_tap)BERT_TAP_INIT;
+            tap->site = (int32_t)site_names[i].site;
+            tap->layer = (int32_t)l;
+            tap->got = write_view;
+            tap->user = j;
+        }
+    }
+    free(keep);
+    return status;
+}
+
+/* The one text: more or fewer of them is an error. */
+static int read_text(job *j) {
+    size_t n;
+    window *w = &j->window;
+    w->in = &j->input;
+    TRY(window_fill(w, WINDOW_PATIENT));
+    if (w->n != 1) return say_error("%s: expected one text, found %s", j->input.lines.name, w->n ? "more" : "none");
+    if (!w->records[0].wrong[0]) TRY(sequences_make(&j->sequences, &n, w, &j->tokens, &j->engine, j->s));
+    return w->records[0].wrong[0] ? window_report(w, w->records, NULL) : 0;
+}
+
+static int run_text(job *j) {
+    const sequence *q = j->sequences;
+    size_t start[2] = {0, q->n};
+    bert_batch batch = {sizeof batch, 1, start, q->ids, q->types};
+    bert_error err;
+    about text;
+    TRY(results_begin(j->writer, &text, &j->token_list, q, j->tokens, &j->engine));
+    bert_status ran = bert_run(j->engine.session, &batch, j->taps, j->n_taps, &j->engine.run, &err);
+    if (j->status) return j->status;
+    if (ran) return say_failure(&err);
+    return writer_end(j->writer);
+}
+
+static int work(job *j) {
+    const settings *s = j->s;
+    TRY(read_settings(j));
+    TRY(input_open(&j->input, s));
+    TRY(sink_open(&j->out, s->output));
+    TRY(engine_open(&j->engine, s, s->ids ? ENGINE_MODEL : ENGINE_PIPELINE));
+    TRY(read_heads(j));
+    TRY(make_taps(j));
+    TRY(read_text(j));
+    if (j->window.failed) return EXIT_COULD_NOT;
+    TRY(results_facts(&j->known, &j->engine, j->kind));
+    TRY(writer_open(&j->writer, j->kind, j->out, &j->known));
+    TRY(run_text(j));
+    TRY(writer_finish(j->writer));
+    return sink_finish(&j->out);
+}
+
+static int run(const settings *s) {
+    job j = {.s = s};
+    int status = work(&j);
+    sink_abandon(&j.out);
+    writer_close(&j.writer);
+    bert_tokens_close(&j.tokens);
+    engine_close(&j.engine);
+    window_close(&j.window);
+    input_close(&j.input);
+    buffer_close(&j.head_list);
+    buffer_close(&j.token_list);
+    buffer_close(&j.name);
+    free(j.sequences);
+    free(j.taps);
+    free(j.heads);
+    free(j.values);
+    return status;
+}
+
+#define AT(field) offsetof(settings, field)
+static const option own_options[] = {
+    {"what", 0, OPTION_TEXT, AT(what), 0, "LIST", "weights (default), scores, query, key, value, context, hidden_states"},
+    {"layers", 0, OPTION_TEXT, AT(layers), 0, "LIST", "0,5 or -1 or all (default)"},
+    {"heads", 0, OPTION_TEXT, AT(heads), 0, "LIST", "0,3 or -1 or all (default)"},
+    {"ids", 0, OPTION_TEXT, AT(ids), 0, "FILE", "token ids instead of a text: npy, or a JSON list"},
+    {0}};
+static const option *const options[] = {own_options,     options_model,  options_tokenizer_file, options_input, options_tokens,
+                                        options_literal, options_output, options_progress,       NULL};
+const command command_attention = {
+    "attention",
+    "Attention maps, scores, queries, keys, values of every layer and head. Formats: json, npz, safetensors, bertviz.",
+    "[--] [TEXT]", "bert attention -m models/all-MiniLM-L6-v2 --layers 0 -o maps.npz \"Where do I look?\"", options, run};

@@ -1,0 +1,9 @@
+/* commands.h: the subcommands that there are. */
+#ifndef COMMANDS_H
+#define COMMANDS_H
+
+#include "args.h"
+
+extern const command command_encode, command_attention, command_tokenize, command_inspect, command_verify;
+
+#endif

@@ -1,0 +1,38 @@
+/* engine.h: everything that a subcommand which runs a model needs, opened as the settings say. */
+#ifndef ENGINE_H
+#define ENGINE_H
+
+#include <bert/bert.h>
+
+#include "args.h"
+
+typedef struct engine {
+    bert_pool *pool;
+    bert_gemm gemm;
+    bert_pipeline *pipeline;         /* NULL: only the model was needed */
+    bert_model *own_model;           /* without a pipeline */
+    const bert_model *model;
+    const bert_tokenizer *tokenizer; /* NULL without a pipeline */
+    bert_session *session;
+    bert_model_info info;
+    int weights_stay_in_file; /* --max-mem has no room for them */
+    size_t max_length; /* tokens that a text is cut to */
+    bert_run_options run; /* with the stop flag */
+} engine;
+
+enum { ENGINE_MODEL, ENGINE_PIPELINE }; /* the latter: with its tokenizer and pooling */
+int engine_open(engine *e, const settings *s, int parts);
+void engine_close(engine *e);
+
+/* The folder that --model or $BERT_MODEL names. */
+int engine_model_path(const settings *s, const char **path);
+
+/* How texts become tokens, as the settings say. */
+bert_tokenize_options engine_tokenize_options(const engine *e, const settings *s);
+
+/* gemm_openblas.c: the hook, with OpenBLAS loaded and told how many threads to use. */
+int gemm_openblas_open(bert_gemm *gemm, int threads);
+/* 1: it can be loaded here. */
+int gemm_openblas_there(void);
+
+#endif

@@ -1,0 +1,10 @@
+/* input_ids.h: --ids FILE: token ids as a npy file ([T], or [N, T]) or as JSON lists, one a line. */
+#ifndef INPUT_IDS_H
+#define INPUT_IDS_H
+
+#include "input.h"
+
+int input_open_ids(input *in);
+int input_next_ids(input *in, record *r, int *got);
+
+#endif

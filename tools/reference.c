@@ -1,0 +1,232 @@
+#include "reference.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lines.h"
+#include "output/npy_header.h"
+#include "say.h"
+#include "sites.h"
+
+/* Splits "3.f64.hidden_states.2": *text = 3 (-1: none), *of = 64 or 32 (0: neither); returns the rest. */
+static const char *split_name(const char *name, long *text, int *of) {
+    char *end;
+    long n = strtol(name, &end, 10);
+    *text = -1;
+    *of = 0;
+    if (end > name && *end == '.' && n >= 0) {
+        *text = n;
+        name = end + 1;
+    }
+    if (strncmp(name, "f64.", 4) == 0) *of = 64;
+    if (strncmp(name, "f32.", 4) == 0) *of = 32;
+    return *of ? name + 4 : name;
+}
+
+/* What the bare name means for this model; 0: nothing that we compute. */
+static int find_site(const char *name, const bert_model_info *info, int *site, int *layer) {
+    static const struct {
+        const char *name;
+        int site;
+    } single[] = {{"pooler_output", BERT_SITE_POOLER}, {"embedding", REFERENCE_EMBEDDING}};
+    *layer = 0;
+    for (size_t i = 0; i < 2; i++) {
+        if (strcmp(name, single[i].name) != 0) continue;
+        *site = single[i].site;
+        return 1;
+    }
+    *site = BERT_SITE_HIDDEN_STATES;
+    *layer = (int)info->layers;
+    if (strcmp(name, "last_hidden_state") == 0) return 1;
+    for (const site_name *s = site_names; s->what; s++) {
+        size_t n = strlen(s->tensor);
+        if (strncmp(name, s->tensor, n) != 0 || name[n] != '.') continue;
+        char *end;
+        unsigned long l = strtoul(name + n + 1, &end, 10);
+        *site = (int)s->site;
+        *layer = (int)l;
+        return end > name + n + 1 && !*end && l < site_layers(s->site, info);
+    }
+    return 0;
+}
+
+static target *find_target(reference *r, const char *name, long text) {
+    for (size_t i = 0; i < r->n_targets; i++)
+        if (r->targets[i].text == text && strcmp(r->targets[i].name, name) == 0) return &r->targets[i];
+    return NULL;
+}
+
+static void take_tensor(reference *r, const bert_tensor_info *stored, const bert_model_info *info) {
+    long text;
+    int of, site, layer;
+    const char *name = split_name(stored->name, &text, &of);
+    if (strlen(name) >= sizeof r->targets->name || !find_site(name, info, &site, &layer)) return;
+    target *t = find_target(r, name, text);
+    if (!t) {
+        r->targets = need_more(r->targets, r->n_targets + 1, sizeof *r->targets);
+        t = &r->targets[r->n_targets++];
+        *t = (target){.text = text, .site = site, .layer = layer};
+        strcpy(t->name, name);
+    }
+    /* Without an f64 one, what there is is the truth. */
+    if (of != 32 || !t->truth) {
+        if (t->truth && of == 64) t->other = t->truth;
+        t->truth = stored;
+    } else t->other = stored;
+    t->rank = t->truth->rank;
+    memcpy(t->dim, t->truth->shape, sizeof t->dim);
+}
+
+static int read_integers(const reference *r, const bert_tensor_info *stored, size_t first, int64_t *x, size_t n) {
+    bert_error err;
+    return bert_safetensors_read(r->file, stored, first * sizeof *x, x, n * sizeof *x, &err) ? say_failure(&err) : 0;
+}
+
+static const bert_tensor_info *find_integers(const reference *r, const char *prefix, const char *name,
+                                             const bert_tensor_info *like) {
+    buffer full = {0};
+    buffer_print(&full, "%s%s", prefix, name);
+    const bert_tensor_info *found = bert_safetensors_find(r->file, full.data);
+    buffer_close(&full);
+    if (!found || found->dtype != BERT_I64 || found->rank != 2) return NULL;
+    return !like || (found->shape[0] == like->shape[0] && found->shape[1] == like->shape[1]) ? found : NULL;
+}
+
+static reference_input *add_input(reference *r, long text, size_t row) {
+    r->inputs = need_more(r->inputs, r->n_inputs + 1, sizeof *r->inputs);
+    reference_input *in = &r->inputs[r->n_inputs++];
+    *in = (reference_input){.text = text, .row = row};
+    return in;
+}
+
+/* Row `row` of input_ids [B, T]: the tokens that the mask keeps, which have to be the first ones. */
+static int take_row(reference *r, const char *prefix, long text, const bert_tensor_info *ids, size_t row) {
+    const bert_tensor_info *mask = find_integers(r, prefix, "attention_mask", ids);
+    const bert_tensor_info *types = find_integers(r, prefix, "token_type_ids", ids);
+    size_t width = ids->shape[1], n = 0;
+    int64_t *x = need(3 * width, sizeof *x);
+    memset(x, 0, 3 * width * sizeof *x);
+    for (size_t i = 0; i < width; i++) x[width + i] = 1;
+    reference_input *in = add_input(r, text, row);
+    int status = read_integers(r, ids, row * width, x, width);
+    if (!status && mask) status = read_integers(r, mask, row * width, x + width, width);
+    if (!status && types) status = read_integers(r, types, row * width, x + 2 * width, width);
+    while (n < width && x[width + n]) n++;
+    for (size_t i = n; i < width && !status; i++)
+        if (x[width + i]) status = say_error("%s: attention_mask has gaps or padding on the left, which is not compared", r->path);
+    in->ids = need(n, sizeof *in->ids);
+    in->types = need(n, sizeof *in->types);
+    in->n = n;
+    for (size_t i = 0; i < n; i++) {
+        in->ids[i] = x[i] < 0 || x[i] > INT32_MAX ? -1 : (int32_t)x[i];
+        in->types[i] = x[2 * width + i] < 0 || x[2 * width + i] > INT32_MAX ? -1 : (int32_t)x[2 * width + i];
+    }
+    free(x);
+    return status;
+}
+
+/* The inputs under one prefix: "" or "3."; *found = 0 if there are none. */
+static int take_inputs(reference *r, const char *prefix, long text, int *found) {
+    const bert_tensor_info *ids = find_integers(r, prefix, "input_ids", NULL);
+    *found = 1;
+    for (size_t row = 0; ids && row < ids->shape[0]; row++) TRY(take_row(r, prefix, text, ids, row));
+    if (ids) return 0;
+    buffer key = {0};
+    buffer_print(&key, "%stext", prefix);
+    const char *a = bert_safetensors_metadata(r->file, key.data);
+    key.len = 0;
+    buffer_print(&key, "%spair", prefix);
+    const char *b = bert_safetensors_metadata(r->file, key.data);
+    buffer_close(&key);
+    *found = a != NULL;
+    if (!a) return 0;
+    reference_input *in = add_input(r, text, 0);
+    in->a = strdup(a);
+    in->b = b ? strdup(b) : NULL;
+    return 0;
+}
+
+static int take_all_inputs(reference *r) {
+    int found;
+    TRY(take_inputs(r, "", -1, &found));
+    if (found) return 0;
+    for (long n = 0; found || n == 0; n++) {
+        char prefix[32];
+        snprintf(prefix, sizeof prefix, "%ld.", n);
+        TRY(take_inputs(r, prefix, n, &found));
+        if (!found) break;
+    }
+    return 0;
+}
+
+/* A npy file holds one tensor: vectors [N, H'] or token vectors [N, T, H]. */
+static int open_npy(reference *r, lines *l) {
+    npy_header h;
+    const char *bytes;
+    TRY(lines_peek(l, SIZE_MAX));
+    const char *wrong = npy_header_read(&h, l->data + l->begin, l->end - l->begin);
+    if (!wrong && (h.kind != 'f' || h.size != 4 || h.rank < 2 || h.rank > 3)) wrong = "expected float32 of shape [N, H] or [N, T, H]";
+    if (wrong) return say_error("%s: not outputs to compare with: %s", r->path, wrong);
+    l->begin += h.length;
+    TRY(lines_bytes(l, &bytes, h.count * sizeof(float)));
+    if (!bytes) return say_error("%s: expected %zu numbers, found the end of the file before", r->path, h.count);
+    r->array = need(h.count, sizeof *r->array);
+    memcpy(r->array, bytes, h.count * sizeof *r->array);
+    r->targets = need(1, sizeof *r->targets);
+    r->n_targets = 1;
+    target *t = r->targets;
+    *t = (target){.text = -1, .site = h.rank == 2 ? REFERENCE_EMBEDDING : BERT_SITE_HIDDEN_STATES, .rank = h.rank};
+    strcpy(t->name, h.rank == 2 ? "embedding" : "last_hidden_state");
+    memcpy(t->dim, h.dim, sizeof t->dim);
+    return 0;
+}
+
+static int open_safetensors(reference *r, const bert_model_info *info) {
+    bert_error err;
+    if (bert_safetensors_open(&r->file, r->path, &err)) return say_failure(&err);
+    for (size_t i = 0; i < bert_safetensors_count(r->file); i++) take_tensor(r, bert_safetensors_at(r->file, i), info);
+    if (!r->n_targets) return say_error("%s: expected outputs of a model (hidden_states.0, embedding, …), found none", r->path);
+    return take_all_inputs(r);
+}
+
+int reference_open(reference *r, const char *path, const bert_model_info *info) {
+    *r = (reference){.path = path};
+    lines l = {.fd = open(path, O_RDONLY | O_CLOEXEC), .name = path};
+    if (l.fd < 0) return say_error("%s: cannot open: %s", path, strerror(errno));
+    int status = lines_peek(&l, 6);
+    int is_npy = !status && l.end >= 6 && memcmp(l.data, "\x93NUMPY", 6) == 0;
+    if (is_npy) status = open_npy(r, &l);
+    lines_close(&l);
+    if (is_npy && !status) r->targets->layer = r->targets->rank == 3 ? (int)info->layers : 0;
+    return status || is_npy ? status : open_safetensors(r, info);
+}
+
+int reference_read(const reference *r, const target *t, int other, size_t first, double *x, size_t n) {
+    bert_error err;
+    const bert_tensor_info *stored = other ? t->other : t->truth;
+    if (r->array || stored->dtype != BERT_F64) {
+        float *narrow = r->array ? r->array + first : need(n, sizeof *narrow);
+        bert_status read = r->array ? BERT_OK : bert_safetensors_read_f32(r->file, stored, first, narrow, n, &err);
+        for (size_t i = 0; i < n && !read; i++) x[i] = (double)narrow[i];
+        if (!r->array) free(narrow);
+        return read ? say_failure(&err) : 0;
+    }
+    return bert_safetensors_read(r->file, stored, first * sizeof *x, x, n * sizeof *x, &err) ? say_failure(&err) : 0;
+}
+
+void reference_close(reference *r) {
+    for (size_t i = 0; i < r->n_inputs; i++) {
+        free(r->inputs[i].ids);
+        free(r->inputs[i].types);
+        free(r->inputs[i].a);
+        free(r->inputs[i].b);
+    }
+    free(r->inputs);
+    free(r->targets);
+    free(r->array);
+    bert_safetensors_close(&r->file);
+}

@@ -1,0 +1,47 @@
+/* reference.h: a file of outputs to compare with: whose inputs it has, and which of its tensors are what. */
+#ifndef REFERENCE_H
+#define REFERENCE_H
+
+#include <bert/bert.h>
+
+#include "buffer.h"
+
+/* A tensor of the file that we can compute. Its truth is `f64.NAME` if there is one; then `f32.NAME`, if it is there
+ * too, is the other engine's own result. */
+typedef struct target {
+    char name[48];    /* "hidden_states.3" */
+    long text;        /* the n of "{n}." in front; -1: none */
+    int site, layer;  /* site REFERENCE_EMBEDDING: the pooled vector */
+    const bert_tensor_info *truth, *other; /* other NULL: none. In a npy file both are NULL */
+    int rank;
+    size_t dim[BERT_TENSOR_RANK];
+    double sum, largest, other_sum, other_largest; /* of squared and of absolute differences */
+    size_t count;
+} target;
+enum { REFERENCE_EMBEDDING = 1000 };
+
+/* One input that the file holds. */
+typedef struct reference_input {
+    long text;   /* as above */
+    size_t row;  /* of the tensors with this n */
+    int32_t *ids, *types; /* [n]; NULL: the text */
+    size_t n;
+    char *a, *b; /* the text and its pair; NULL: none */
+} reference_input;
+
+typedef struct reference {
+    const char *path;
+    bert_safetensors *file; /* NULL: npy */
+    float *array;           /* the npy file's values */
+    target *targets;
+    size_t n_targets;
+    reference_input *inputs; /* none: the file does not say */
+    size_t n_inputs;
+} reference;
+
+int reference_open(reference *r, const char *path, const bert_model_info *info);
+/* Elements [first, first + n) of the truth (other 0) or the other engine's result. */
+int reference_read(const reference *r, const target *t, int other, size_t first, double *x, size_t n);
+void reference_close(reference *r);
+
+#endif

@@ -1,0 +1,51 @@
+#include "sites.h"
+
+#include <string.h>
+
+const site_name site_names[] = {{"weights", "attentions", BERT_SITE_WEIGHTS},
+                                {"scores", "scores", BERT_SITE_SCORES},
+                                {"query", "query", BERT_SITE_QUERY},
+                                {"key", "key", BERT_SITE_KEY},
+                                {"value", "value", BERT_SITE_VALUE},
+                                {"context", "context", BERT_SITE_CONTEXT},
+                                {"hidden_states", "hidden_states", BERT_SITE_HIDDEN_STATES},
+                                {0}};
+
+size_t site_layers(bert_site site, const bert_model_info *info) {
+    return site == BERT_SITE_HIDDEN_STATES ? info->layers + 1 : info->layers;
+}
+
+size_t site_floats(const bert_view *view) {
+    size_t n = 1;
+    for (int i = 0; i < view->rank; i++) n *= view->dim[i];
+    return n;
+}
+
+/* rows [n0, n1] of a view of rank 1 to 3, written from x on; returns where it stopped. */
+static float *copy_rows(float *x, const float *data, const size_t *dim, const size_t *step, int rank) {
+    if (rank == 1 && step[0] == 1) {
+        memcpy(x, data, dim[0] * sizeof *x);
+        return x + dim[0];
+    }
+    for (size_t i = 0; i < dim[0]; i++) {
+        if (rank == 1) *x++ = data[i * step[0]];
+        else x = copy_rows(x, data + i * step[0], dim + 1, step + 1, rank - 1);
+    }
+    return x;
+}
+
+int site_copy(float *x, size_t dim[4], const bert_view *view, const char *heads) {
+    dim[0] = 1;
+    for (int i = 0; i < view->rank; i++) dim[i + 1] = view->dim[i];
+    if (view->rank < 3) {
+        copy_rows(x, view->data, view->dim, view->step, view->rank);
+        return view->rank + 1;
+    }
+    dim[1] = 0;
+    for (size_t a = 0; a < view->dim[0]; a++) {
+        if (heads && !heads[a]) continue;
+        x = copy_rows(x, view->data + a * view->step[0], view->dim + 1, view->step + 1, 2);
+        dim[1]++;
+    }
+    return 4;
+}

@@ -1,0 +1,17 @@
+/* token_list.h: the tokens of a text as a JSON list of strings. */
+#ifndef TOKEN_LIST_H
+#define TOKEN_LIST_H
+
+#include <bert/tokenizer.h>
+
+#include "buffer.h"
+
+/* Of text i of a tokenizer's results. */
+void token_list_add(buffer *b, const bert_tokens *tokens, size_t i, size_t part);
+/* Of ids; what the vocabulary does not have is null. */
+void token_list_add_ids(buffer *b, const bert_tokenizer *tokenizer, const int32_t *ids, size_t n);
+
+/* Index of the first token of the second text: where type 1 begins; -1: nowhere. */
+long token_list_second(const int32_t *types, size_t n);
+
+#endif

@@ -1,0 +1,17 @@
+/* utf8.h: finding and mending what is not UTF-8 in texts that we read or print (Unicode 15, section 3.9: each maximal
+ * part of an ill-formed sequence is replaced by one U+FFFD). */
+#ifndef UTF8_H
+#define UTF8_H
+
+#include "buffer.h"
+
+/* The length of the character at s (n > 0 bytes), *valid = 1; or of the maximal invalid part, *valid = 0. */
+size_t utf8_step(const char *s, size_t n, int *valid);
+
+/* The number of invalid parts; *first is where the first one begins (n if there is none). */
+size_t utf8_count_invalid(const char *s, size_t n, size_t *first);
+
+/* Appends s with every invalid part replaced by U+FFFD. */
+void utf8_add_mended(buffer *b, const char *s, size_t n);
+
+#endif

@@ -1,0 +1,154 @@
+#include "window.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json_out.h"
+#include "progress.h"
+#include "say.h"
+#include "signals.h"
+
+/* Enough to fill passes of any sensible size; beyond it only memory and delay grow. */
+enum { WINDOW_TEXTS = 256, WINDOW_BYTES = 1 << 19 };
+
+static record *next_room(window *w) {
+    if (w->n == w->room) {
+        size_t room = w->room ? 2 * w->room : 16;
+        w->records = need_more(w->records, room, sizeof *w->records);
+        w->texts = need_more(w->texts, room, sizeof *w->texts);
+        w->places = need_more(w->places, room, sizeof *w->places);
+        memset(w->records + w->room, 0, (room - w->room) * sizeof *w->records);
+        w->room = room;
+    }
+    return &w->records[w->n];
+}
+
+static size_t weight(const record *r) {
+    return r->text.a_len + r->text.b_len + r->n_ids * sizeof *r->ids;
+}
+
+int window_fill(window *w, int how) {
+    size_t bytes = 0;
+    w->done += w->n;
+    w->n = 0;
+    for (;;) {
+        if (signals_caught()) return signals_status();
+        record *r = next_room(w);
+        int got;
+        TRY(input_next(w->in, r, &got));
+        w->at_end = !got;
+        if (!got) break;
+        w->n++;
+        bytes += weight(r);
+        if (how == WINDOW_ALL) continue;
+        if (w->n >= WINDOW_TEXTS || (w->n > 1 && bytes >= WINDOW_BYTES)) break;
+        if (how == WINDOW_STREAM && (bytes >= WINDOW_BYTES || !input_ready(w->in))) break;
+    }
+    uint64_t part, whole;
+    input_progress(w->in, &part, &whole);
+    progress_show(w->done, part, whole);
+    return 0;
+}
+
+void window_gather(window *w) {
+    w->n_texts = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        if (w->records[i].wrong[0]) continue;
+        w->texts[w->n_texts] = w->records[i].text;
+        w->places[w->n_texts++] = i;
+    }
+}
+
+/* Errors that belong to one text and leave the others alone. */
+static int concerns_text(bert_status status) {
+    return status == BERT_TOO_LONG || status == BERT_INVALID_ARGUMENT;
+}
+
+/* The library numbers the texts of a call; here each stands alone and has its own place already. */
+static const char *without_number(const char *text) {
+    return strncmp(text, "text 0: ", 8) == 0 ? text + 8 : text;
+}
+
+int window_screen(window *w, const bert_tokenizer *tokenizer, const bert_tokenize_options *options, size_t *found) {
+    bert_tokens *alone = NULL;
+    bert_error err;
+    int status = 0;
+    *found = 0;
+    for (size_t i = 0; i < w->n_texts && !status; i++) {
+        bert_status answer = bert_tokenize(&alone, tokenizer, &w->texts[i], 1, options, &err);
+        if (!answer) continue;
+        if (!concerns_text(answer)) status = say_failure(&err);
+        record *r = &w->records[w->places[i]];
+        snprintf(r->wrong, sizeof r->wrong, "%s", without_number(err.text));
+        ++*found;
+    }
+    bert_tokens_close(&alone);
+    window_gather(w);
+    return status;
+}
+
+int window_tokenize(window *w, bert_tokens **tokens, const bert_tokenizer *tokenizer,
+                    const bert_tokenize_options *options) {
+    bert_error err;
+    size_t found = 1;
+    window_gather(w);
+    while (bert_tokenize(tokens, tokenizer, w->texts, w->n_texts, options, &err)) {
+        if (!concerns_text(err.code) || !found) return say_failure(&err);
+        TRY(window_screen(w, tokenizer, options, &found));
+    }
+    return 0;
+}
+
+void window_note(window *w, record *r, size_t truncated, size_t limit) {
+    char cut[128], broken[128];
+    snprintf(cut, sizeof cut, "truncated to %zu tokens, %zu were cut off", limit, truncated);
+    snprintf(broken, sizeof broken, "not valid UTF-8 at byte %zu%s, read as U+FFFD", r->first_invalid,
+             r->invalid > 1 ? " and elsewhere" : "");
+    if (w->in->s->strict && (r->invalid || truncated)) {
+        snprintf(r->wrong, sizeof r->wrong, "%s", r->invalid ? broken : cut);
+        return;
+    }
+    w->truncated += truncated > 0;
+    input_where(w->in, r, &w->where);
+    if (r->invalid) say_warning("%s: %s", w->where.data, broken);
+    if (truncated) say_warning("%s: %s", w->where.data, cut);
+}
+
+static int write_error_object(const record *r, sink *out) {
+    buffer b = {0};
+    buffer_byte(&b, '{');
+    if (r->id.at) {
+        json_key(&b, "id");
+        buffer_add(&b, r->id.at, r->id.len);
+    }
+    json_key(&b, "error");
+    json_text(&b, r->wrong);
+    buffer_text(&b, "}\n");
+    int status = sink_write(out, b.data, b.len);
+    buffer_close(&b);
+    return status;
+}
+
+int window_report(window *w, const record *r, sink *out) {
+    int on_error = w->in->s->on_error;
+    w->failed = 1;
+    input_where(w->in, r, &w->where);
+    say_error("%s: %s", w->where.data, r->wrong);
+    if (on_error == ON_ERROR_FAIL) return EXIT_COULD_NOT;
+    return on_error == ON_ERROR_NULL && out ? write_error_object(r, out) : 0;
+}
+
+int window_finish(window *w) {
+    progress_clear();
+    if (w->truncated > 1) say_warning("%zu texts were truncated", w->truncated);
+    return w->failed ? EXIT_COULD_NOT : 0;
+}
+
+void window_close(window *w) {
+    for (size_t i = 0; i < w->room; i++) record_close(&w->records[i]);
+    free(w->records);
+    free(w->texts);
+    free(w->places);
+    buffer_close(&w->where);
+}
