@@ -106,7 +106,8 @@ static int take_option(settings *s, const command *c, const option *o, const cha
         *(int *)field_of(s, o) = o->value;
         return 0;
     }
-    if (!value && w->at == w->end) return say_usage("--%s needs a value: %s (bert %s --help)", o->name, o->argument, c->name);
+    if (!value && w->at == w->end)
+        return say_usage("--%s needs a value: %s (bert %s --help)", o->name, o->argument, c->name);
     return set_value(s, o, value ? value : *w->at++);
 }
 
@@ -131,8 +132,10 @@ static int take_short(settings *s, const command *c, const char *word, words *w)
 static void add_option(buffer *b, const option *o) {
     const char *argument = o->kind == OPTION_FLAG ? "" : o->argument;
     size_t begin = b->len;
-    if (o->letter) buffer_print(b, "  -%c, --%s %s", o->letter, o->name, argument);
-    else buffer_print(b, "      --%s %s", o->name, argument);
+    if (o->letter)
+        buffer_print(b, "  -%c, --%s %s", o->letter, o->name, argument);
+    else
+        buffer_print(b, "      --%s %s", o->name, argument);
     if (b->len - begin > HELP_COLUMN - 1) {
         buffer_byte(b, '\n');
         begin = b->len;
@@ -162,12 +165,15 @@ int args_read(settings *s, const command *c, int n, char **all, int *helped) {
     *helped = 0;
     while (w.at < w.end) {
         char *word = *w.at++;
-        if (options_end || word[0] != '-' || !word[1]) *texts++ = word;
-        else if (strcmp(word, "--") == 0) options_end = 1;
+        if (options_end || word[0] != '-' || !word[1])
+            *texts++ = word;
+        else if (strcmp(word, "--") == 0)
+            options_end = 1;
         else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
             *helped = 1;
             return print_help(c);
-        } else TRY(word[1] == '-' ? take_long(s, c, word, &w) : take_short(s, c, word, &w));
+        } else
+            TRY(word[1] == '-' ? take_long(s, c, word, &w) : take_short(s, c, word, &w));
     }
     s->texts = all;
     s->n_texts = (size_t)(texts - all);
@@ -182,7 +188,8 @@ int args_indices(char *keep, size_t n, const char *list, const char *name) {
         char *end;
         errno = 0;
         long i = strtol(at, &end, 10);
-        if (end == at || (*end && *end != ',')) return say_usage("--%s %s: expected numbers such as 0,3 or -1, or all", name, list);
+        if (end == at || (*end && *end != ','))
+            return say_usage("--%s %s: expected numbers such as 0,3 or -1, or all", name, list);
         if (i < 0) i += (long)n;
         if (errno || i < 0 || (size_t)i >= n)
             return say_error("--%s %s: the model has %zu of them, 0 to %zu", name, list, n, n - 1);

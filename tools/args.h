@@ -39,12 +39,12 @@ enum { GEMM_NATIVE, GEMM_OPENBLAS };
 #define NO_STRIDE SIZE_MAX /* none was given: 0 is a stride */
 
 typedef enum {
-    OPTION_FLAG,   /* int := value */
-    OPTION_TEXT,   /* const char * */
-    OPTION_COUNT,  /* size_t, at least value */
-    OPTION_SIZE,   /* size_t bytes: 512M, 2G */
-    OPTION_REAL,   /* double, at least 0 */
-    OPTION_CHOICE  /* int: which of the words in `argument`, which are separated by | */
+    OPTION_FLAG,  /* int := value */
+    OPTION_TEXT,  /* const char * */
+    OPTION_COUNT, /* size_t, at least value */
+    OPTION_SIZE,  /* size_t bytes: 512M, 2G */
+    OPTION_REAL,  /* double, at least 0 */
+    OPTION_CHOICE /* int: which of the words in `argument`, which are separated by | */
 } option_kind;
 
 typedef struct option {

@@ -26,11 +26,13 @@ static int print(const buffer *b) {
 
 static int print_help(void) {
     buffer b = {0};
-    buffer_text(&b, "Usage: bert SUBCOMMAND [OPTIONS] [--] [TEXT...]\n\n"
-                    "Runs BERT-style encoders from the folders in which Hugging Face publishes them.\n\nSubcommands:\n");
+    buffer_text(&b,
+                "Usage: bert SUBCOMMAND [OPTIONS] [--] [TEXT...]\n\n"
+                "Runs BERT-style encoders from the folders in which Hugging Face publishes them.\n\nSubcommands:\n");
     for (size_t i = 0; commands[i]; i++) buffer_print(&b, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    buffer_text(&b, "\nbert SUBCOMMAND --help lists the options of one; bert --version says what runs here.\n\nExample:\n"
-                    "  bert encode -m models/all-MiniLM-L6-v2 \"The quick brown fox jumps over the lazy dog.\"\n");
+    buffer_text(&b,
+                "\nbert SUBCOMMAND --help lists the options of one; bert --version says what runs here.\n\nExample:\n"
+                "  bert encode -m models/all-MiniLM-L6-v2 \"The quick brown fox jumps over the lazy dog.\"\n");
     int status = print(&b);
     buffer_close(&b);
     return status;

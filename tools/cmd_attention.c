@@ -18,8 +18,8 @@ typedef struct job {
     facts known;
     int wanted[SITES]; /* by place in site_names */
     engine engine;
-    char *heads;       /* [A]: those that are kept */
-    buffer head_list;  /* the same as JSON, when not all */
+    char *heads;      /* [A]: those that are kept */
+    buffer head_list; /* the same as JSON, when not all */
     input input;
     window window;
     bert_tokens *tokens;
@@ -172,14 +172,19 @@ static int run(const settings *s) {
 
 #define AT(field) offsetof(settings, field)
 static const option own_options[] = {
-    {"what", 0, OPTION_TEXT, AT(what), 0, "LIST", "weights (default), scores, query, key, value, context, hidden_states"},
+    {"what", 0, OPTION_TEXT, AT(what), 0, "LIST",
+     "weights (default), scores, query, key, value, context, hidden_states"},
     {"layers", 0, OPTION_TEXT, AT(layers), 0, "LIST", "0,5 or -1 or all (default)"},
     {"heads", 0, OPTION_TEXT, AT(heads), 0, "LIST", "0,3 or -1 or all (default)"},
     {"ids", 0, OPTION_TEXT, AT(ids), 0, "FILE", "token ids instead of a text: npy, or a JSON list"},
     {0}};
-static const option *const options[] = {own_options,     options_model,  options_tokenizer_file, options_input, options_tokens,
-                                        options_literal, options_output, options_progress,       NULL};
+static const option *const options[] = {own_options,    options_model,    options_tokenizer_file,
+                                        options_input,  options_tokens,   options_literal,
+                                        options_output, options_progress, NULL};
 const command command_attention = {
     "attention",
     "Attention maps, scores, queries, keys, values of every layer and head. Formats: json, npz, safetensors, bertviz.",
-    "[--] [TEXT]", "bert attention -m models/all-MiniLM-L6-v2 --layers 0 -o maps.npz \"Where do I look?\"", options, run};
+    "[--] [TEXT]",
+    "bert attention -m models/all-MiniLM-L6-v2 --layers 0 -o maps.npz \"Where do I look?\"",
+    options,
+    run};

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "commands.h"
-#include "engine.h"
 #include "encode_pass.h"
+#include "engine.h"
 #include "results.h"
 #include "say.h"
 
@@ -41,7 +41,8 @@ static int read_what(encode_wants *wants, const char *list) {
         size_t n = strcspn(at, ","), i = 0;
         while (i < 4 && (strlen(names[i].name) != n || memcmp(names[i].name, at, n) != 0)) i++;
         if (i == 4)
-            return say_usage("--what %s: expected some of embedding,last_hidden_state,hidden_states,pooler_output", list);
+            return say_usage("--what %s: expected some of embedding,last_hidden_state,hidden_states,pooler_output",
+                             list);
         wants->what |= names[i].bit;
         at += n;
         if (!*at) return 0;
@@ -68,7 +69,8 @@ static int read_settings(job *j) {
         return say_usage("%s holds one kind of tensor, --what %s asks for several: use npz, safetensors or jsonl",
                          j->kind->name, s->what);
     if (s->layers && !(what & WANT_HIDDEN)) return say_usage("--layers needs --what hidden_states");
-    if (s->on_error == ON_ERROR_NULL && j->kind != &writer_jsonl) return say_usage("--on-error null needs --format jsonl");
+    if (s->on_error == ON_ERROR_NULL && j->kind != &writer_jsonl)
+        return say_usage("--on-error null needs --format jsonl");
     TRY(read_padding(j));
     j->embed = (bert_embed_options)BERT_EMBED_OPTIONS_INIT;
     j->embed.pooling = (bert_pooling)s->pooling;
@@ -96,7 +98,8 @@ static int fit_model(job *j) {
     if (wants->what & WANT_EMBEDDING) wants->dim = bert_pipeline_dim(j->engine.pipeline, &j->embed);
     wants->pools_pooler = wants->what & WANT_EMBEDDING && encode_pools_pooler(j->engine.pipeline, &j->embed);
     if ((wants->what & WANT_POOLER || wants->pools_pooler) && !info->has_pooler)
-        return say_error("the model has no pooler (pooler.dense.weight is not in its files), so it has no pooler_output");
+        return say_error(
+            "the model has no pooler (pooler.dense.weight is not in its files), so it has no pooler_output");
     j->known.embedding = wants->dim;
     j->known.rank = wants->what & (WANT_LAST | WANT_HIDDEN) ? 3 : 2;
     j->known.width = wants->dim ? wants->dim : info->hidden;
@@ -106,7 +109,8 @@ static int fit_model(job *j) {
 static int write_vector(job *j, record *r, const float *vector, const bert_embed_info *info) {
     window_note(&j->window, r, info->truncated, j->embed.max_length);
     if (r->wrong[0]) return window_report(&j->window, r, j->out);
-    about text = {.id = r->id.at, .id_len = r->id.len, .text = &r->text, .n_tokens = info->tokens, .truncated = info->truncated};
+    about text = {
+        .id = r->id.at, .id_len = r->id.len, .text = &r->text, .n_tokens = info->tokens, .truncated = info->truncated};
     tensor t = {"embedding", TENSOR_F32, 2, {1, j->wants.dim}, vector};
     TRY(writer_begin(j->writer, &text));
     TRY(writer_tensor(j->writer, &t));
@@ -121,7 +125,8 @@ static int embed_texts(job *j) {
     window_gather(w);
     j->vectors = need_more(j->vectors, w->n_texts * j->wants.dim, sizeof *j->vectors);
     j->infos = need_more(j->infos, w->n_texts, sizeof *j->infos);
-    while (bert_embed(j->engine.session, j->engine.pipeline, j->vectors, w->texts, w->n_texts, &j->embed, j->infos, &err)) {
+    while (bert_embed(j->engine.session, j->engine.pipeline, j->vectors, w->texts, w->n_texts, &j->embed, j->infos,
+                      &err)) {
         int one_text = err.code == BERT_TOO_LONG || err.code == BERT_INVALID_ARGUMENT;
         if (!one_text || !found) return say_failure(&err);
         bert_tokenize_options options = engine_tokenize_options(&j->engine, j->s);
@@ -207,19 +212,28 @@ static int run(const settings *s) {
 
 #define AT(field) offsetof(settings, field)
 static const option own_options[] = {
-    {"what", 0, OPTION_TEXT, AT(what), 0, "LIST", "embedding (default), last_hidden_state, hidden_states, pooler_output"},
-    {"layers", 0, OPTION_TEXT, AT(layers), 0, "LIST", "of hidden_states: 0,6,12 (0: the embeddings), -1 or all (default)"},
+    {"what", 0, OPTION_TEXT, AT(what), 0, "LIST",
+     "embedding (default), last_hidden_state, hidden_states, pooler_output"},
+    {"layers", 0, OPTION_TEXT, AT(layers), 0, "LIST",
+     "of hidden_states: 0,6,12 (0: the embeddings), -1 or all (default)"},
     {"pooling", 0, OPTION_CHOICE, AT(pooling), 0, "auto|cls|mean|max|mean_sqrt_len|weightedmean|lasttoken|pooler",
      "how token vectors become one; auto: as the model's folder says, else mean"},
     {"normalize", 0, OPTION_FLAG, AT(normalize), 1, NULL, "vectors of length 1"},
-    {"no-normalize", 0, OPTION_FLAG, AT(normalize), 0, NULL, "vectors as they are; without either, as the model's folder says"},
+    {"no-normalize", 0, OPTION_FLAG, AT(normalize), 0, NULL,
+     "vectors as they are; without either, as the model's folder says"},
     {"dim", 0, OPTION_COUNT, AT(dim), 1, "N", "keep the first N values, renormalised"},
     {"padding", 0, OPTION_TEXT, AT(padding), 0, "longest|N", "npy of token vectors: fill up with rows of zeros"},
-    {"ids", 0, OPTION_TEXT, AT(ids), 0, "FILE", "token ids instead of texts: npy ([T] or [N, T]), or JSON lists, one a line"},
+    {"ids", 0, OPTION_TEXT, AT(ids), 0, "FILE",
+     "token ids instead of texts: npy ([T] or [N, T]), or JSON lists, one a line"},
     {0}};
-static const option *const options[] = {own_options,     options_model,  options_tokenizer_file, options_input, options_tokens,
-                                        options_literal, options_output, options_progress,       NULL};
+static const option *const options[] = {own_options,    options_model,    options_tokenizer_file,
+                                        options_input,  options_tokens,   options_literal,
+                                        options_output, options_progress, NULL};
 const command command_encode = {
     "encode",
-    "Vectors of texts: one a text, or those of every token and layer. Formats: jsonl, npy, npz, safetensors, f32, text.",
-    "[--] [TEXT...]", "bert encode -m models/all-MiniLM-L6-v2 \"The quick brown fox jumps over the lazy dog.\"", options, run};
+    "Vectors of texts: one a text, or those of every token and layer. Formats: jsonl, npy, npz, safetensors, f32, "
+    "text.",
+    "[--] [TEXT...]",
+    "bert encode -m models/all-MiniLM-L6-v2 \"The quick brown fox jumps over the lazy dog.\"",
+    options,
+    run};

@@ -42,8 +42,10 @@ static int open_model(job *j, const char *path, const bert_notes *notes) {
     tokenizer.tokenizer_json = j->s->tokenizer_json;
     bert_pipeline_options pipeline = {sizeof pipeline, &model, &tokenizer};
     bert_status opened = bert_pipeline_open(&j->pipeline, path, &pipeline, &no_tokenizer);
-    if (opened == BERT_OK) j->model = bert_pipeline_model(j->pipeline);
-    else if (opened != BERT_NOT_FOUND) return say_failure(&no_tokenizer);
+    if (opened == BERT_OK)
+        j->model = bert_pipeline_model(j->pipeline);
+    else if (opened != BERT_NOT_FOUND)
+        return say_failure(&no_tokenizer);
     else {
         j->warnings.len = j->n_warnings = 0;
         if (bert_model_open(&j->own_model, path, &model, &err)) return say_failure(&err);
@@ -176,7 +178,8 @@ static void print_json(job *j) {
     json_text(b, j->hash);
     json_key(b, "warnings");
     buffer_byte(b, '[');
-    for (size_t at = 0; at < j->warnings.len; at += strlen(j->warnings.data + at) + 1) add_item(b, j->warnings.data + at);
+    for (size_t at = 0; at < j->warnings.len; at += strlen(j->warnings.data + at) + 1)
+        add_item(b, j->warnings.data + at);
     buffer_text(b, "]}\n");
 }
 
@@ -190,7 +193,8 @@ static void print_tensors(job *j) {
         inspect_tensor_text(b, t.info);
         buffer_print(b, "  %s\n", t.file);
     }
-    for (size_t i = 0; bert_model_missing(j->model, i); i++) buffer_print(b, "missing  %s\n", bert_model_missing(j->model, i));
+    for (size_t i = 0; bert_model_missing(j->model, i); i++)
+        buffer_print(b, "missing  %s\n", bert_model_missing(j->model, i));
 }
 
 static void print_assumed(job *j) {
@@ -203,7 +207,8 @@ static void print_assumed(job *j) {
                  p.pooling_assumed ? " (assumed: the folder has no 1_Pooling)" : "",
                  p.normalize ? "normalized" : "not normalized", p.dim);
     buffer_print(b, "length      at most %zu tokens, longer texts are cut\n", p.max_length);
-    if (said.truncation_max_length) buffer_print(b, "            (tokenizer.json says %zu, which is not applied)\n", said.truncation_max_length);
+    if (said.truncation_max_length)
+        buffer_print(b, "            (tokenizer.json says %zu, which is not applied)\n", said.truncation_max_length);
     buffer_print(b, "tokenizer   %s, %zu entries\n", bert_tokenizer_lowercases(tokenizer) ? "lowercases" : "cased",
                  bert_tokenizer_vocab_size(tokenizer));
 }
@@ -211,10 +216,11 @@ static void print_assumed(job *j) {
 static void print_text(job *j) {
     const bert_model_info *info = &j->info;
     buffer *b = &j->out;
-    buffer_print(b, "model       %s, %zu layers, hidden size %zu, %zu heads of %zu, intermediate size %zu, %s\n", info->model_type,
-                 info->layers, info->hidden, info->heads, info->head_size, info->intermediate, info->hidden_act);
-    buffer_print(b, "tables      %zu tokens, %zu positions, %zu types; LayerNorm eps %g\n", info->vocab, info->positions,
-                 info->types, info->layer_norm_eps);
+    buffer_print(b, "model       %s, %zu layers, hidden size %zu, %zu heads of %zu, intermediate size %zu, %s\n",
+                 info->model_type, info->layers, info->hidden, info->heads, info->head_size, info->intermediate,
+                 info->hidden_act);
+    buffer_print(b, "tables      %zu tokens, %zu positions, %zu types; LayerNorm eps %g\n", info->vocab,
+                 info->positions, info->types, info->layer_norm_eps);
     buffer_print(b, "parameters  %zu\nweights     %s\n", info->parameters, j->hash);
     print_assumed(j);
     print_tensors(j);
@@ -243,10 +249,13 @@ static int work(job *j) {
     sink *out;
     bert_notes notes = {j, keep_note};
     j->as_json = s->format && strcmp(s->format, "json") == 0;
-    if (s->format && !j->as_json && strcmp(s->format, "text") != 0) return say_usage("--format %s: expected text or json", s->format);
+    if (s->format && !j->as_json && strcmp(s->format, "text") != 0)
+        return say_usage("--format %s: expected text or json", s->format);
     if (s->n_texts > 1) return say_usage("inspect takes one folder or file, found %zu", s->n_texts);
-    if (s->n_texts) path = s->texts[0];
-    else TRY(engine_model_path(s, &path));
+    if (s->n_texts)
+        path = s->texts[0];
+    else
+        TRY(engine_model_path(s, &path));
     TRY(sink_open(&out, s->output));
     int status = inspect(j, path, &notes);
     if (!status) status = sink_write(out, j->out.data, j->out.len);
@@ -267,8 +276,10 @@ static int run(const settings *s) {
 
 #define AT(field) offsetof(settings, field)
 static const option own_options[] = {
-    {"model", 'm', OPTION_TEXT, AT(model), 0, "PATH", "the model's folder, or one of its files; without it $BERT_MODEL"},
-    {"as", 0, OPTION_TEXT, AT(as), 0, "KIND", "the file is one of safetensors, tokenizer, config, index, vocab; else its content decides"},
+    {"model", 'm', OPTION_TEXT, AT(model), 0, "PATH",
+     "the model's folder, or one of its files; without it $BERT_MODEL"},
+    {"as", 0, OPTION_TEXT, AT(as), 0, "KIND",
+     "the file is one of safetensors, tokenizer, config, index, vocab; else its content decides"},
     {"strict", 0, OPTION_FLAG, AT(strict), 1, NULL, "warnings are errors"},
     {"max-mem", 0, OPTION_SIZE, AT(max_memory), 0, "SIZE", "fail rather than use more for weights"},
     {0}};
@@ -276,4 +287,7 @@ static const option *const options[] = {own_options, options_tokenizer_file, opt
 const command command_inspect = {
     "inspect",
     "What a model's folder holds, what is missing or not used, what will be assumed; or whether one file is sound.",
-    "[PATH]", "bert inspect models/all-MiniLM-L6-v2", options, run};
+    "[PATH]",
+    "bert inspect models/all-MiniLM-L6-v2",
+    options,
+    run};

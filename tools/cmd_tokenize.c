@@ -103,8 +103,10 @@ static int write_text(job *j, record *r, size_t i) {
     window_note(&j->window, r, j->options.overflow ? 0 : truncated, j->options.max_length);
     if (r->wrong[0]) return window_report(&j->window, r, j->out);
     j->line.len = 0;
-    if (j->shape == AS_JSONL) add_json(j, r, i);
-    else add_words(j, i);
+    if (j->shape == AS_JSONL)
+        add_json(j, r, i);
+    else
+        add_words(j, i);
     buffer_byte(&j->line, '\n');
     return sink_write(j->out, j->line.data, j->line.len);
 }
@@ -114,8 +116,10 @@ static int write_window(job *j) {
     TRY(window_tokenize(w, &j->tokens, j->tokenizer, &j->options));
     for (size_t k = 0, i = 0; k < w->n; k++) {
         record *r = &w->records[k];
-        if (r->wrong[0]) TRY(window_report(w, r, j->out));
-        else TRY(write_text(j, r, i++));
+        if (r->wrong[0])
+            TRY(window_report(w, r, j->out));
+        else
+            TRY(write_text(j, r, i++));
     }
     return sink_flush(j->out);
 }
@@ -193,8 +197,10 @@ static int run(const settings *s) {
 
 #define AT(field) offsetof(settings, field)
 static const option own_options[] = {
-    {"model", 'm', OPTION_TEXT, AT(model), 0, "PATH", "a model's folder, a tokenizer.json or a vocab.txt; without it $BERT_MODEL"},
-    {"stride", 0, OPTION_COUNT, AT(stride), 0, "N", "with --max-length: keep what was cut off as parts that share N tokens"},
+    {"model", 'm', OPTION_TEXT, AT(model), 0, "PATH",
+     "a model's folder, a tokenizer.json or a vocab.txt; without it $BERT_MODEL"},
+    {"stride", 0, OPTION_COUNT, AT(stride), 0, "N",
+     "with --max-length: keep what was cut off as parts that share N tokens"},
     {"no-special-tokens", 0, OPTION_FLAG, AT(no_special_tokens), 1, NULL, "no [CLS] and [SEP]"},
     {"padding", 0, OPTION_TEXT, AT(padding), 0, "longest|N", "fill up to one length with [PAD]"},
     {"pad-to-multiple", 0, OPTION_COUNT, AT(pad_to_multiple), 1, "N", "the length is a multiple of N"},
@@ -202,8 +208,9 @@ static const option own_options[] = {
     {"offset-unit", 0, OPTION_CHOICE, AT(offset_unit), 0, "byte|char", "what offsets count"},
     {"strict", 0, OPTION_FLAG, AT(strict), 1, NULL, "warnings are errors"},
     {0}};
-static const option *const options[] = {own_options,    options_tokenizer_file, options_input, options_tokens,
+static const option *const options[] = {own_options,     options_tokenizer_file, options_input,    options_tokens,
                                         options_literal, options_output,         options_progress, NULL};
 const command command_tokenize = {
-    "tokenize", "Token ids, tokens and offsets of texts, as Hugging Face's fast tokenizer gives them.", "[--] [TEXT...]",
-    "bert tokenize -m models/all-MiniLM-L6-v2 \"Hello, world!\"", options, run};
+    "tokenize",       "Token ids, tokens and offsets of texts, as Hugging Face's fast tokenizer gives them.",
+    "[--] [TEXT...]", "bert tokenize -m models/all-MiniLM-L6-v2 \"Hello, world!\"",
+    options,          run};

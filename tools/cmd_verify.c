@@ -51,8 +51,8 @@ static int compare(job *j, target *t, const float *ours, size_t first, size_t n,
 }
 
 static int shape_differs(const job *j, const target *t, const bert_view *view) {
-    return say_error("%s: %s%s: its shape does not fit this model and text, which give %zu values of rank %d", j->file.path,
-                     t->text >= 0 ? "a text's " : "", t->name, site_floats(view), view->rank);
+    return say_error("%s: %s%s: its shape does not fit this model and text, which give %zu values of rank %d",
+                     j->file.path, t->text >= 0 ? "a text's " : "", t->name, site_floats(view), view->rank);
 }
 
 /* One view against the row of the file's tensor that belongs to it. The file's may be longer: padding. */
@@ -82,7 +82,8 @@ static int take_view(void *user, const bert_view *view) {
     job *j = user;
     for (size_t i = 0; i < j->file.n_targets && !j->status; i++) {
         target *t = &j->file.targets[i];
-        int same = t->site == view->site && t->text == j->text && (t->layer == view->layer || view->site == BERT_SITE_POOLER);
+        int same =
+            t->site == view->site && t->text == j->text && (t->layer == view->layer || view->site == BERT_SITE_POOLER);
         if (same) j->status = compare_view(j, t, view);
     }
     return j->status;
@@ -94,7 +95,8 @@ static int compare_embedding(job *j, target *t) {
     bert_embed_options options = BERT_EMBED_OPTIONS_INIT;
     size_t dim = bert_pipeline_dim(j->engine.pipeline, &options);
     j->vector = need_more(j->vector, dim, sizeof *j->vector);
-    if (bert_pipeline_pool(j->engine.pipeline, j->vector, j->last, j->pooler, &tokens, &options, &err)) return say_failure(&err);
+    if (bert_pipeline_pool(j->engine.pipeline, j->vector, j->last, j->pooler, &tokens, &options, &err))
+        return say_failure(&err);
     if (t->rank != 2 || t->dim[1] != dim || j->number >= t->dim[0])
         return say_error("%s: embedding: expected shape [%zu or more, %zu]", j->file.path, j->number + 1, dim);
     return compare(j, t, j->vector, j->number * dim, dim, 1);
@@ -197,7 +199,8 @@ static void print_text(buffer *b, const target *t) {
     buffer prefix = {0};
     if (t->text >= 0) buffer_print(&prefix, "%ld.", t->text);
     buffer_byte(&prefix, 0);
-    buffer_print(b, "%s%-22s %10zu  rms %.3e  largest %.3e", prefix.data, t->name, t->count, sqrt(t->sum / n), t->largest);
+    buffer_print(b, "%s%-22s %10zu  rms %.3e  largest %.3e", prefix.data, t->name, t->count, sqrt(t->sum / n),
+                 t->largest);
     if (t->other) buffer_print(b, "   (HF's own: rms %.3e  largest %.3e)", sqrt(t->other_sum / n), t->other_largest);
     buffer_byte(b, '\n');
     buffer_close(&prefix);
@@ -207,8 +210,10 @@ static void print_json(buffer *b, const target *t) {
     double n = t->count ? (double)t->count : 1;
     buffer_text(b, b->len > 1 ? ",{" : "{");
     json_key(b, "name");
-    if (t->text >= 0) buffer_print(b, "\"%ld.%s\"", t->text, t->name);
-    else json_text(b, t->name);
+    if (t->text >= 0)
+        buffer_print(b, "\"%ld.%s\"", t->text, t->name);
+    else
+        json_text(b, t->name);
     buffer_print(b, ",\"count\":%zu,\"rms\":", t->count);
     json_double(b, sqrt(t->sum / n));
     json_key(b, "largest");
@@ -240,18 +245,21 @@ static int judge(const job *j) {
         if (!(t->largest <= j->s->tolerance) && (!worst || !(t->largest <= worst->largest))) worst = t;
     }
     if (!worst) return 0;
-    return say_error("%s: %s differs by up to %.3g, more than --tolerance %g", j->file.path, worst->name, worst->largest, j->s->tolerance);
+    return say_error("%s: %s differs by up to %.3g, more than --tolerance %g", j->file.path, worst->name,
+                     worst->largest, j->s->tolerance);
 }
 
 static int work(job *j) {
     const settings *s = j->s;
     int as_json = s->format && strcmp(s->format, "json") == 0;
-    if (s->format && !as_json && strcmp(s->format, "text") != 0) return say_usage("--format %s: expected text or json", s->format);
+    if (s->format && !as_json && strcmp(s->format, "text") != 0)
+        return say_usage("--format %s: expected text or json", s->format);
     if (!s->against) return say_usage("verify needs --against FILE: outputs as safetensors or npy");
     TRY(sink_open(&j->out, s->output));
     TRY(engine_open(&j->engine, s, ENGINE_PIPELINE));
     TRY(reference_open(&j->file, s->against, &j->engine.info));
-    if (j->file.n_inputs && !s->n_texts && !s->ids) TRY(compare_own_inputs(j));
+    if (j->file.n_inputs && !s->n_texts && !s->ids)
+        TRY(compare_own_inputs(j));
     else {
         TRY(input_open(&j->input, s));
         TRY(compare_given_inputs(j));
@@ -280,13 +288,17 @@ static int run(const settings *s) {
 
 #define AT(field) offsetof(settings, field)
 static const option own_options[] = {
-    {"against", 0, OPTION_TEXT, AT(against), 0, "FILE", "safetensors (names f64.*, f32.* or plain) or npy ([N, H], [N, T, H])"},
+    {"against", 0, OPTION_TEXT, AT(against), 0, "FILE",
+     "safetensors (names f64.*, f32.* or plain) or npy ([N, H], [N, T, H])"},
     {"tolerance", 0, OPTION_REAL, AT(tolerance), 0, "X", "largest difference that is allowed; default 1e-4"},
     {"ids", 0, OPTION_TEXT, AT(ids), 0, "FILE", "token ids instead of texts: npy, or JSON lists, one a line"},
     {0}};
-static const option *const options[] = {own_options,     options_model,  options_tokenizer_file, options_input, options_tokens,
-                                        options_literal, options_output, NULL};
+static const option *const options[] = {own_options,    options_model,   options_tokenizer_file, options_input,
+                                        options_tokens, options_literal, options_output,         NULL};
 const command command_verify = {
     "verify",
     "Compares with outputs in a file; its input_ids or texts are used if it has them. Formats: text, json.",
-    "[--] [TEXT...]", "bert verify -m models/all-MiniLM-L6-v2 --against maps.safetensors", options, run};
+    "[--] [TEXT...]",
+    "bert verify -m models/all-MiniLM-L6-v2 --against maps.safetensors",
+    options,
+    run};

@@ -42,8 +42,10 @@ static void pack(encode_pass *p, const sequence *all, size_t tokens) {
         const sequence *q = &all[p->begin + i];
         p->start[i] = at;
         memcpy(p->ids + at, q->ids, q->n * sizeof *q->ids);
-        if (q->types) memcpy(p->types + at, q->types, q->n * sizeof *q->types);
-        else memset(p->types + at, 0, q->n * sizeof *p->types);
+        if (q->types)
+            memcpy(p->types + at, q->types, q->n * sizeof *q->types);
+        else
+            memset(p->types + at, 0, q->n * sizeof *p->types);
         at += q->n;
     }
     p->start[n] = at;
@@ -92,7 +94,8 @@ int encode_pass_run(encode_pass *p, const engine *e, const encode_wants *wants, 
 static int write_embedding(encode_pass *p, writer *w, const sequence *q, const float *last, const float *pooler) {
     bert_error err;
     bert_encoding tokens = {.n = q->n, .ids = q->ids, .type_ids = q->types};
-    if (bert_pipeline_pool(p->engine->pipeline, p->vector, last, pooler, &tokens, p->embed, &err)) return say_failure(&err);
+    if (bert_pipeline_pool(p->engine->pipeline, p->vector, last, pooler, &tokens, p->embed, &err))
+        return say_failure(&err);
     tensor t = {"embedding", TENSOR_F32, 2, {1, p->wants->dim}, p->vector};
     return writer_tensor(w, &t);
 }

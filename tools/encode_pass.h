@@ -17,12 +17,12 @@ typedef struct encode_pass {
     const engine *engine;
     const encode_wants *wants;
     const bert_embed_options *embed;
-    size_t begin, end;   /* which sequences have been run */
-    size_t *start;       /* [end-begin+1]: where each begins among the tokens */
+    size_t begin, end;    /* which sequences have been run */
+    size_t *start;        /* [end-begin+1]: where each begins among the tokens */
     int32_t *ids, *types; /* [ΣT] */
-    float **hidden;      /* [L+1], each [ΣT, H], or NULL */
-    float *pooler;       /* [end-begin, H] */
-    float *vector;       /* [dim] */
+    float **hidden;       /* [L+1], each [ΣT, H], or NULL */
+    float *pooler;        /* [end-begin, H] */
+    float *vector;        /* [dim] */
     buffer tokens, name;
 } encode_pass;
 

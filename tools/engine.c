@@ -26,10 +26,12 @@ static int open_workers(engine *e, const settings *s, const bert_workers **worke
 static int check_isa(bert_isa isa) {
     static const char *const names[] = {"auto", "ref", "avx2", "avx512", "neon"};
     if (bert_isa_name(isa)) return 0;
-    return say_error("--isa %s: this CPU, or this build, does not have it; auto is %s", names[isa], bert_isa_name(BERT_ISA_AUTO));
+    return say_error("--isa %s: this CPU, or this build, does not have it; auto is %s", names[isa],
+                     bert_isa_name(BERT_ISA_AUTO));
 }
 
-static bert_status open_parts(engine *e, const char *path, int parts, const bert_pipeline_options *options, bert_error *err) {
+static bert_status open_parts(engine *e, const char *path, int parts, const bert_pipeline_options *options,
+                              bert_error *err) {
     bert_status opened = parts == ENGINE_MODEL ? bert_model_open(&e->own_model, path, options->model, err)
                                                : bert_pipeline_open(&e->pipeline, path, options, err);
     if (opened) return opened;

@@ -9,15 +9,15 @@
 typedef struct engine {
     bert_pool *pool;
     bert_gemm gemm;
-    bert_pipeline *pipeline;         /* NULL: only the model was needed */
-    bert_model *own_model;           /* without a pipeline */
+    bert_pipeline *pipeline; /* NULL: only the model was needed */
+    bert_model *own_model;   /* without a pipeline */
     const bert_model *model;
     const bert_tokenizer *tokenizer; /* NULL without a pipeline */
     bert_session *session;
     bert_model_info info;
     int weights_stay_in_file; /* --max-mem has no room for them */
-    size_t max_length; /* tokens that a text is cut to */
-    bert_run_options run; /* with the stop flag */
+    size_t max_length;        /* tokens that a text is cut to */
+    bert_run_options run;     /* with the stop flag */
 } engine;
 
 enum { ENGINE_MODEL, ENGINE_PIPELINE }; /* the latter: with its tokenizer and pooling */

@@ -22,7 +22,8 @@ static void multiply(void *user, float *y, size_t ldy, const float *x, size_t ld
 
 int gemm_openblas_open(bert_gemm *gemm, int threads) {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) return say_error("--gemm openblas: cannot load %s (Debian: apt install libopenblas0): %s", library, dlerror());
+    if (!handle)
+        return say_error("--gemm openblas: cannot load %s (Debian: apt install libopenblas0): %s", library, dlerror());
     /* POSIX lets a void pointer become a function pointer; ISO C only through a union. */
     union {
         void *object;

@@ -21,7 +21,8 @@ static int check_settings(const settings *s) {
     if (s->ids && (s->n_texts || s->jsonl || s->pair))
         return say_usage("--ids takes the place of TEXT, --pair and --jsonl");
     if (s->pair && s->n_texts != 1)
-        return say_usage("--pair TEXT_B needs exactly one TEXT, found %zu (pairs on stdin: a TAB between the two)", s->n_texts);
+        return say_usage("--pair TEXT_B needs exactly one TEXT, found %zu (pairs on stdin: a TAB between the two)",
+                         s->n_texts);
     if (s->jsonl && s->n_texts) return say_usage("--jsonl reads stdin, found a TEXT argument too");
     return 0;
 }
@@ -120,8 +121,10 @@ int input_next(input *in, record *r, int *got) {
     *got = line != NULL;
     if (!line) return 0;
     r->number = in->lines.number;
-    if (in->s->jsonl) take_json(r, line, n);
-    else take_line(in, r, line, n);
+    if (in->s->jsonl)
+        take_json(r, line, n);
+    else
+        take_line(in, r, line, n);
     return 0;
 }
 
@@ -131,8 +134,10 @@ int input_ready(input *in) {
 
 void input_where(const input *in, const record *r, buffer *where) {
     where->len = 0;
-    if (in->s->n_texts) buffer_print(where, "text %zu", r->number);
-    else buffer_print(where, "%s: %s %zu", in->lines.name, in->is_npy ? "row" : "line", r->number);
+    if (in->s->n_texts)
+        buffer_print(where, "text %zu", r->number);
+    else
+        buffer_print(where, "%s: %s %zu", in->lines.name, in->is_npy ? "row" : "line", r->number);
     buffer_byte(where, 0);
 }
 

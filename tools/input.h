@@ -9,14 +9,14 @@
 #include "lines.h"
 
 typedef struct record {
-    size_t number;      /* of the line, or the argument, from 1 */
-    bert_text text;     /* unless ids were given */
-    int32_t *ids;       /* [n_ids]; NULL: a text */
+    size_t number;  /* of the line, or the argument, from 1 */
+    bert_text text; /* unless ids were given */
+    int32_t *ids;   /* [n_ids]; NULL: a text */
     size_t n_ids;
-    bert_json id;       /* the user's own, byte for byte; at NULL: none */
+    bert_json id;                  /* the user's own, byte for byte; at NULL: none */
     size_t invalid, first_invalid; /* parts of the line that are not UTF-8; byte position of the first */
-    char wrong[512];    /* not empty: this one cannot be used, and why */
-    buffer bytes;       /* owns what text and id point to */
+    char wrong[512];               /* not empty: this one cannot be used, and why */
+    buffer bytes;                  /* owns what text and id point to */
 } record;
 
 void record_close(record *r);
@@ -24,10 +24,10 @@ void record_close(record *r);
 typedef struct input {
     const settings *s;
     lines lines;
-    size_t next;        /* argument, or row of a npy file */
+    size_t next; /* argument, or row of a npy file */
     int is_npy;
     size_t rows, columns; /* of the npy file */
-    int id_bytes;       /* of one of its elements */
+    int id_bytes;         /* of one of its elements */
     int id_unsigned;
 } input;
 

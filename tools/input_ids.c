@@ -66,7 +66,9 @@ static int next_row(input *in, record *r, int *got) {
     if (!*got) return 0;
     r->number = ++in->next;
     TRY(lines_bytes(&in->lines, &bytes, in->columns * (size_t)in->id_bytes));
-    if (!bytes) return say_error("%s: expected %zu rows of %zu ids, found its end in row %zu", in->lines.name, in->rows, in->columns, r->number);
+    if (!bytes)
+        return say_error("%s: expected %zu rows of %zu ids, found its end in row %zu", in->lines.name, in->rows,
+                         in->columns, r->number);
     r->ids = need(in->columns, sizeof *r->ids);
     for (size_t i = 0; i < in->columns; i++)
         if (!take_id(r, element(in, bytes + i * (size_t)in->id_bytes))) break;
@@ -81,7 +83,8 @@ static void take_list(record *r, bert_json list) {
     for (place = 0; bert_json_next(list, &place, NULL, &item);) {
         int64_t id;
         if (!bert_json_integer(&id, item, INT64_MIN, INT64_MAX)) {
-            snprintf(r->wrong, sizeof r->wrong, "expected ids, found %.*s", item.len < 40 ? (int)item.len : 40, item.at);
+            snprintf(r->wrong, sizeof r->wrong, "expected ids, found %.*s", item.len < 40 ? (int)item.len : 40,
+                     item.at);
             return;
         }
         if (!take_id(r, id)) return;
@@ -111,6 +114,7 @@ static int next_list(input *in, record *r, int *got) {
 
 int input_next_ids(input *in, record *r, int *got) {
     TRY(in->is_npy ? next_row(in, r, got) : next_list(in, r, got));
-    if (*got && !r->wrong[0] && r->n_ids == 0) snprintf(r->wrong, sizeof r->wrong, "expected at least one id, found none");
+    if (*got && !r->wrong[0] && r->n_ids == 0)
+        snprintf(r->wrong, sizeof r->wrong, "expected at least one id, found none");
     return 0;
 }

@@ -52,8 +52,10 @@ static int check_safetensors(buffer *out, const char *path, int as_json) {
     bert_error err;
     if (bert_safetensors_open(&file, path, &err)) return say_failure(&err);
     size_t n = bert_safetensors_count(file);
-    if (as_json) buffer_text(out, "{\"kind\":\"safetensors\",\"tensors\":[");
-    else buffer_print(out, "%s: safetensors, %zu tensors\n", path, n);
+    if (as_json)
+        buffer_text(out, "{\"kind\":\"safetensors\",\"tensors\":[");
+    else
+        buffer_print(out, "%s: safetensors, %zu tensors\n", path, n);
     for (size_t i = 0; i < n; i++) {
         if (as_json && i) buffer_byte(out, ',');
         (as_json ? inspect_tensor_json : inspect_tensor_text)(out, bert_safetensors_at(file, i));
@@ -103,15 +105,17 @@ static int check_index(const bert_file *text, const char *path) {
         int plain = n && !memchr(name.data, '/', n) && !memchr(name.data, 0, n) && name.data[0] != '.';
         buffer_close(&name);
         if (!plain)
-            return say_error("%s: weight_map: expected a plain file name for %.*s, found %.*s", path, (int)(tensor.len < 80 ? tensor.len : 80),
-                             tensor.at, (int)(shard.len < 80 ? shard.len : 80), shard.at);
+            return say_error("%s: weight_map: expected a plain file name for %.*s, found %.*s", path,
+                             (int)(tensor.len < 80 ? tensor.len : 80), tensor.at,
+                             (int)(shard.len < 80 ? shard.len : 80), shard.at);
     }
     return 0;
 }
 
 static int check_text(const char *path, kind is, const bert_file *text, const settings *s, const bert_notes *notes) {
     bert_file file = *text;
-    static const char *const names[] = {NULL, "tokenizer.json", "config.json", "model.safetensors.index.json", "vocab.txt"};
+    static const char *const names[] = {NULL, "tokenizer.json", "config.json", "model.safetensors.index.json",
+                                        "vocab.txt"};
     file.name = names[is];
     if (is == KIND_CONFIG) return check_config(&file, path, s, notes);
     if (is == KIND_INDEX) return check_index(&file, path);
@@ -150,7 +154,8 @@ static int find_kind(lines *l, kind *is) {
     size_t n = l->end - l->begin, blank = 0;
     while (blank < n && strchr(" \t\r\n", data[blank]) && data[blank]) blank++;
     *is = KIND_VOCAB;
-    if (n >= 9 && data[8] == '{' && is_binary(data, 8)) *is = KIND_SAFETENSORS;
+    if (n >= 9 && data[8] == '{' && is_binary(data, 8))
+        *is = KIND_SAFETENSORS;
     else if (blank < n && data[blank] == '{') {
         TRY(lines_peek(l, TEXT_LIMIT));
         *is = kind_of_json(l->data + l->begin, l->end - l->begin);
@@ -164,16 +169,20 @@ static int forced_kind(const char *name, kind *is) {
     return say_usage("--as %s: expected one of safetensors, tokenizer, config, index, vocab", name);
 }
 
-static int check_file(buffer *out, const settings *s, const char *path, int as_json, const bert_notes *notes, lines *l) {
+static int check_file(buffer *out, const settings *s, const char *path, int as_json, const bert_notes *notes,
+                      lines *l) {
     kind is;
     TRY(s->as ? forced_kind(s->as, &is) : find_kind(l, &is));
     if (is == KIND_SAFETENSORS) return check_safetensors(out, path, as_json);
     TRY(lines_peek(l, TEXT_LIMIT));
-    if (l->end - l->begin >= TEXT_LIMIT) return say_error("%s: expected a text file of at most %d MB", path, TEXT_LIMIT >> 20);
+    if (l->end - l->begin >= TEXT_LIMIT)
+        return say_error("%s: expected a text file of at most %d MB", path, TEXT_LIMIT >> 20);
     bert_file text = {.data = l->data + l->begin, .len = l->end - l->begin};
     TRY(check_text(path, is, &text, s, notes));
-    if (as_json) buffer_print(out, "{\"kind\":\"%s\"}\n", kind_names[is]);
-    else buffer_print(out, "%s: %s, fine\n", path, kind_names[is]);
+    if (as_json)
+        buffer_print(out, "{\"kind\":\"%s\"}\n", kind_names[is]);
+    else
+        buffer_print(out, "%s: %s, fine\n", path, kind_names[is]);
     return 0;
 }
 

@@ -9,8 +9,10 @@
 static void escape(buffer *b, unsigned char c) {
     static const char *const names[] = {['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n", ['\f'] = "\\f",
                                         ['\r'] = "\\r", ['"'] = "\\\"", ['\\'] = "\\\\"};
-    if (c < sizeof names / sizeof *names && names[c]) buffer_text(b, names[c]);
-    else buffer_print(b, "\\u%04x", c);
+    if (c < sizeof names / sizeof *names && names[c])
+        buffer_text(b, names[c]);
+    else
+        buffer_print(b, "\\u%04x", c);
 }
 
 /* Bytes that stand for themselves in a JSON string, up to the next one that does not. */
@@ -29,8 +31,10 @@ void json_string(buffer *b, const char *s, size_t n) {
         if (i == n) break;
         int valid;
         size_t step = utf8_step(s + i, n - i, &valid);
-        if (step == 1 && valid) escape(b, (unsigned char)s[i]);
-        else utf8_add_mended(b, s + i, step);
+        if (step == 1 && valid)
+            escape(b, (unsigned char)s[i]);
+        else
+            utf8_add_mended(b, s + i, step);
         i += step;
     }
     buffer_byte(b, '"');
@@ -52,8 +56,10 @@ void json_float(buffer *b, float x) {
 }
 
 void json_double(buffer *b, double x) {
-    if (isfinite(x)) buffer_print(b, "%.17g", x);
-    else buffer_text(b, "null");
+    if (isfinite(x))
+        buffer_print(b, "%.17g", x);
+    else
+        buffer_text(b, "null");
 }
 
 void json_floats(buffer *b, const float *x, const size_t *dim, int rank) {

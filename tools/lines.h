@@ -7,11 +7,11 @@
 
 typedef struct lines {
     int fd;
-    const char *name;  /* in messages */
+    const char *name; /* in messages */
     char *data;
     size_t begin, end, room; /* what is waiting: data[begin, end) */
-    size_t number;     /* of the last line, from 1 */
-    uint64_t taken;    /* bytes handed out so far */
+    size_t number;           /* of the last line, from 1 */
+    uint64_t taken;          /* bytes handed out so far */
     int ended;
 } lines;
 

@@ -24,7 +24,7 @@ static double scale(double x, int power) {
 /* The power of ten that brings x > 0 into [1e8, 1e9). */
 static int nine_digits(double x) {
     int binary;
-    frexp(x, &binary);                               /* x in [2^(binary-1), 2^binary) */
+    frexp(x, &binary);                                  /* x in [2^(binary-1), 2^binary) */
     int power = 8 - (int)floor((binary - 1) * 0.30103); /* log10(2); right or one too large */
     return scale(x, power) >= 1e9 ? power - 1 : power;
 }
@@ -107,7 +107,9 @@ size_t number_print(char text[NUMBER_ROOM], float x) {
     int exponent;
     size_t n = print_digits(digits, shortest(fabsf(x), &exponent));
     int whole = (int)n + exponent; /* digits before the point */
-    if (whole > -5 && whole <= 9) at += print_plain(at, digits, (int)n, whole);
-    else at += print_scientific(at, digits, n, whole - 1);
+    if (whole > -5 && whole <= 9)
+        at += print_plain(at, digits, (int)n, whole);
+    else
+        at += print_scientific(at, digits, n, whole - 1);
     return (size_t)(at - text);
 }

@@ -7,20 +7,24 @@ const option options_model[] = {
     {"model", 'm', OPTION_TEXT, AT(model), 0, "DIR", "the model's folder; without it $BERT_MODEL"},
     {"threads", 't', OPTION_COUNT, AT(threads), 1, "N", "threads to use; default: all that this process may"},
     {"isa", 0, OPTION_CHOICE, AT(isa), 0, "auto|ref|avx2|avx512|neon", "kernels; the result is the same"},
-    {"gemm", 0, OPTION_CHOICE, AT(gemm), 0, "native|openblas", "who multiplies matrices; only native gives the same bits everywhere"},
-    {"max-mem", 0, OPTION_SIZE, AT(max_memory), 0, "SIZE", "fail rather than use more for weights and scratch: 512M, 2G"},
+    {"gemm", 0, OPTION_CHOICE, AT(gemm), 0, "native|openblas",
+     "who multiplies matrices; only native gives the same bits everywhere"},
+    {"max-mem", 0, OPTION_SIZE, AT(max_memory), 0, "SIZE",
+     "fail rather than use more for weights and scratch: 512M, 2G"},
     {"strict", 0, OPTION_FLAG, AT(strict), 1, NULL, "warnings are errors"},
     {0}};
 
-const option options_tokenizer_file[] = {
-    {"tokenizer-json", 0, OPTION_FLAG, AT(tokenizer_json), 1, NULL, "tokenizer.json as it stands, tokenizer_config.json is not read"},
-    {0}};
+const option options_tokenizer_file[] = {{"tokenizer-json", 0, OPTION_FLAG, AT(tokenizer_json), 1, NULL,
+                                          "tokenizer.json as it stands, tokenizer_config.json is not read"},
+                                         {0}};
 
 const option options_input[] = {
     {"pair", 0, OPTION_TEXT, AT(pair), 0, "TEXT_B", "the second segment of the one TEXT"},
-    {"no-pair", 0, OPTION_FLAG, AT(no_pair), 1, NULL, "a TAB in a line is text; else what follows it is the second segment"},
+    {"no-pair", 0, OPTION_FLAG, AT(no_pair), 1, NULL,
+     "a TAB in a line is text; else what follows it is the second segment"},
     {"jsonl", 0, OPTION_FLAG, AT(jsonl), 1, NULL, "lines are objects {\"text\":…, \"pair\":…, \"id\":…}"},
-    {"on-error", 0, OPTION_CHOICE, AT(on_error), 0, "skip|fail|null", "what a bad line does; null writes its id and the error"},
+    {"on-error", 0, OPTION_CHOICE, AT(on_error), 0, "skip|fail|null",
+     "what a bad line does; null writes its id and the error"},
     {0}};
 
 const option options_tokens[] = {

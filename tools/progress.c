@@ -27,8 +27,10 @@ void progress_open(int force, int quiet) {
 /* "1:02:03" or "2:03". */
 static void print_duration(double seconds) {
     unsigned long s = seconds < 1e9 ? (unsigned long)seconds : 999999999;
-    if (s >= 3600) fprintf(stderr, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
-    else fprintf(stderr, "%lu:%02lu", s / 60, s % 60);
+    if (s >= 3600)
+        fprintf(stderr, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
+    else
+        fprintf(stderr, "%lu:%02lu", s / 60, s % 60);
 }
 
 static void draw(uint64_t texts, uint64_t part, uint64_t whole, double elapsed) {

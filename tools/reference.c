@@ -76,7 +76,8 @@ static void take_tensor(reference *r, const bert_tensor_info *stored, const bert
     if (of != 32 || !t->truth) {
         if (t->truth && of == 64) t->other = t->truth;
         t->truth = stored;
-    } else t->other = stored;
+    } else
+        t->other = stored;
     t->rank = t->truth->rank;
     memcpy(t->dim, t->truth->shape, sizeof t->dim);
 }
@@ -117,7 +118,8 @@ static int take_row(reference *r, const char *prefix, long text, const bert_tens
     if (!status && types) status = read_integers(r, types, row * width, x + 2 * width, width);
     while (n < width && x[width + n]) n++;
     for (size_t i = n; i < width && !status; i++)
-        if (x[width + i]) status = say_error("%s: attention_mask has gaps or padding on the left, which is not compared", r->path);
+        if (x[width + i])
+            status = say_error("%s: attention_mask has gaps or padding on the left, which is not compared", r->path);
     in->ids = need(n, sizeof *in->ids);
     in->types = need(n, sizeof *in->types);
     in->n = n;
@@ -169,7 +171,8 @@ static int open_npy(reference *r, lines *l) {
     const char *bytes;
     TRY(lines_peek(l, SIZE_MAX));
     const char *wrong = npy_header_read(&h, l->data + l->begin, l->end - l->begin);
-    if (!wrong && (h.kind != 'f' || h.size != 4 || h.rank < 2 || h.rank > 3)) wrong = "expected float32 of shape [N, H] or [N, T, H]";
+    if (!wrong && (h.kind != 'f' || h.size != 4 || h.rank < 2 || h.rank > 3))
+        wrong = "expected float32 of shape [N, H] or [N, T, H]";
     if (wrong) return say_error("%s: not outputs to compare with: %s", r->path, wrong);
     l->begin += h.length;
     TRY(lines_bytes(l, &bytes, h.count * sizeof(float)));
@@ -189,7 +192,8 @@ static int open_safetensors(reference *r, const bert_model_info *info) {
     bert_error err;
     if (bert_safetensors_open(&r->file, r->path, &err)) return say_failure(&err);
     for (size_t i = 0; i < bert_safetensors_count(r->file); i++) take_tensor(r, bert_safetensors_at(r->file, i), info);
-    if (!r->n_targets) return say_error("%s: expected outputs of a model (hidden_states.0, embedding, …), found none", r->path);
+    if (!r->n_targets)
+        return say_error("%s: expected outputs of a model (hidden_states.0, embedding, …), found none", r->path);
     return take_all_inputs(r);
 }
 

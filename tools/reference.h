@@ -9,9 +9,9 @@
 /* A tensor of the file that we can compute. Its truth is `f64.NAME` if there is one; then `f32.NAME`, if it is there
  * too, is the other engine's own result. */
 typedef struct target {
-    char name[48];    /* "hidden_states.3" */
-    long text;        /* the n of "{n}." in front; -1: none */
-    int site, layer;  /* site REFERENCE_EMBEDDING: the pooled vector */
+    char name[48];                         /* "hidden_states.3" */
+    long text;                             /* the n of "{n}." in front; -1: none */
+    int site, layer;                       /* site REFERENCE_EMBEDDING: the pooled vector */
     const bert_tensor_info *truth, *other; /* other NULL: none. In a npy file both are NULL */
     int rank;
     size_t dim[BERT_TENSOR_RANK];
@@ -22,8 +22,8 @@ enum { REFERENCE_EMBEDDING = 1000 };
 
 /* One input that the file holds. */
 typedef struct reference_input {
-    long text;   /* as above */
-    size_t row;  /* of the tensors with this n */
+    long text;            /* as above */
+    size_t row;           /* of the tensors with this n */
     int32_t *ids, *types; /* [n]; NULL: the text */
     size_t n;
     char *a, *b; /* the text and its pair; NULL: none */

@@ -59,12 +59,18 @@ static int write_integers(writer *w, const char *name, const int32_t *x, int64_t
 int results_begin(writer *w, about *text, buffer *tokens_json, const sequence *q, const bert_tokens *tokens,
                   const engine *e) {
     record *r = q->from;
-    *text = (about){.id = r->id.at, .id_len = r->id.len, .text = r->ids ? NULL : &r->text, .n_tokens = q->n,
-                    .truncated = q->truncated, .second_begins = token_list_second(q->types, q->n)};
+    *text = (about){.id = r->id.at,
+                    .id_len = r->id.len,
+                    .text = r->ids ? NULL : &r->text,
+                    .n_tokens = q->n,
+                    .truncated = q->truncated,
+                    .second_begins = token_list_second(q->types, q->n)};
     if (w->kind->can & WRITES_TOKENS && (!r->ids || e->tokenizer)) {
         tokens_json->len = 0;
-        if (r->ids) token_list_add_ids(tokens_json, e->tokenizer, q->ids, q->n);
-        else token_list_add(tokens_json, tokens, q->text, 0);
+        if (r->ids)
+            token_list_add_ids(tokens_json, e->tokenizer, q->ids, q->n);
+        else
+            token_list_add(tokens_json, tokens, q->text, 0);
         buffer_byte(tokens_json, 0);
         text->tokens = tokens_json->data;
     }

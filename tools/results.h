@@ -9,7 +9,7 @@
 /* One text or list of ids, ready to be run. Borrowed from the window and its tokens. */
 typedef struct sequence {
     record *from;
-    size_t n; /* T */
+    size_t n;                   /* T */
     const int32_t *ids, *types; /* types NULL: all 0 */
     size_t truncated;
     size_t text; /* its number in the tokens */

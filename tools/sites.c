@@ -28,8 +28,10 @@ static float *copy_rows(float *x, const float *data, const size_t *dim, const si
         return x + dim[0];
     }
     for (size_t i = 0; i < dim[0]; i++) {
-        if (rank == 1) *x++ = data[i * step[0]];
-        else x = copy_rows(x, data + i * step[0], dim + 1, step + 1, rank - 1);
+        if (rank == 1)
+            *x++ = data[i * step[0]];
+        else
+            x = copy_rows(x, data + i * step[0], dim + 1, step + 1, rank - 1);
     }
     return x;
 }

@@ -20,8 +20,10 @@ void token_list_add_ids(buffer *b, const bert_tokenizer *tokenizer, const int32_
         size_t length;
         const char *token = bert_tokenizer_token(tokenizer, ids[k], &length);
         if (k) buffer_byte(b, ',');
-        if (token) json_string(b, token, length);
-        else buffer_text(b, "null");
+        if (token)
+            json_string(b, token, length);
+        else
+            buffer_text(b, "null");
     }
     buffer_byte(b, ']');
 }

@@ -45,8 +45,10 @@ void utf8_add_mended(buffer *b, const char *s, size_t n) {
     for (size_t i = 0; i < n;) {
         int valid;
         size_t step = utf8_step(s + i, n - i, &valid);
-        if (valid) buffer_add(b, s + i, step);
-        else buffer_text(b, "\xEF\xBF\xBD");
+        if (valid)
+            buffer_add(b, s + i, step);
+        else
+            buffer_text(b, "\xEF\xBF\xBD");
         i += step;
     }
 }

@@ -11,13 +11,13 @@ typedef struct window {
     input *in;
     record *records; /* [n], in order of the input */
     size_t n, room;
-    bert_text *texts;  /* [n_texts]: of those that can be used, in order */
-    size_t *places;    /* [n_texts]: their places in records */
+    bert_text *texts; /* [n_texts]: of those that can be used, in order */
+    size_t *places;   /* [n_texts]: their places in records */
     size_t n_texts;
-    int at_end;        /* the input has nothing more */
-    size_t done;       /* records of earlier windows */
-    size_t truncated;  /* of all texts so far */
-    int failed;        /* some record could not be used */
+    int at_end;       /* the input has nothing more */
+    size_t done;      /* records of earlier windows */
+    size_t truncated; /* of all texts so far */
+    int failed;       /* some record could not be used */
     buffer where;
 } window;
 

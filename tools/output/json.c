@@ -60,8 +60,10 @@ static int json_tensor(writer *w, const tensor *t) {
         if (g->text.len == 0) buffer_byte(&g->text, '{');
         json_key(&g->text, dot + 1);
     }
-    if (t->type == TENSOR_I64) json_integers(&g->text, t->data, tensor_count(t));
-    else json_floats(&g->text, t->data, t->dim + 1, t->rank - 1); /* without the batch of one */
+    if (t->type == TENSOR_I64)
+        json_integers(&g->text, t->data, tensor_count(t));
+    else
+        json_floats(&g->text, t->data, t->dim + 1, t->rank - 1); /* without the batch of one */
     return 0;
 }
 
@@ -113,19 +115,27 @@ static void json_close(writer *w) {
     for (size_t i = 0; i < GROUPS; i++) buffer_close(&state->groups[i].text);
 }
 
-const writer_kind writer_jsonl = {
-    "jsonl", ".jsonl", WRITES_STREAM, sizeof(json_state), json_begin, json_tensor, jsonl_end, NULL, json_close};
-const writer_kind writer_json = {"json",      ".json",     WRITES_STREAM | WRITES_IDS | WRITES_TOKENS,
-                                 sizeof(json_state), json_begin, json_tensor,
-                                 json_end,    NULL,        json_close};
+const writer_kind writer_jsonl = {"jsonl",     ".jsonl",  WRITES_STREAM, sizeof(json_state), json_begin,
+                                  json_tensor, jsonl_end, NULL,          json_close};
+const writer_kind writer_json = {"json",
+                                 ".json",
+                                 WRITES_STREAM | WRITES_IDS | WRITES_TOKENS,
+                                 sizeof(json_state),
+                                 json_begin,
+                                 json_tensor,
+                                 json_end,
+                                 NULL,
+                                 json_close};
 
 /* What bertviz's head_view and model_view take: {"tokens", "sentence_b_start", "attention": [L][A][T][T]}. */
 static int bertviz_begin(writer *w, const about *text) {
     buffer *b = &w->scratch;
     b->len = 0;
     buffer_print(b, "{\"tokens\":%s,\"sentence_b_start\":", text->tokens ? text->tokens : "[]");
-    if (text->second_begins < 0) buffer_text(b, "null");
-    else buffer_print(b, "%ld", text->second_begins);
+    if (text->second_begins < 0)
+        buffer_text(b, "null");
+    else
+        buffer_print(b, "%ld", text->second_begins);
     buffer_text(b, ",\"attention\":[");
     return 0;
 }

@@ -23,7 +23,8 @@ static int check_length(writer *w, const tensor *t) {
                          length, known->pad_length);
     if (known->pad == PAD_NONE && w->texts && length != state->length[0])
         return say_error("%s: npy needs texts of equal length, found %zu and %zu tokens: use --padding longest or "
-                         "--format npz", sink_name(w->out), state->length[0], length);
+                         "--format npz",
+                         sink_name(w->out), state->length[0], length);
     return 0;
 }
 

@@ -33,7 +33,8 @@ static const char *read_type(npy_header *h, const char *dict) {
     char order = *at++;
     h->kind = order ? *at++ : 0;
     h->size = h->kind ? atoi(at) : 0;
-    if ((order != '<' && order != '|') || !h->kind || !strchr("iuf", h->kind) || (h->size != 1 && h->size != 2 && h->size != 4 && h->size != 8))
+    if ((order != '<' && order != '|') || !h->kind || !strchr("iuf", h->kind) ||
+        (h->size != 1 && h->size != 2 && h->size != 4 && h->size != 8))
         return "expected little-endian integers or floats";
     return NULL;
 }

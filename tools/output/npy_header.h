@@ -1,4 +1,5 @@
-/* output/npy_header.h: the header of a .npy file (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html). */
+/* output/npy_header.h: the header of a .npy file
+ * (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html). */
 #ifndef NPY_HEADER_H
 #define NPY_HEADER_H
 
@@ -11,8 +12,8 @@ void npy_header_add(buffer *b, const char *type, const size_t *dim, int rank);
 
 enum { NPY_RANK = 8 };
 typedef struct npy_header {
-    char kind;  /* 'i', 'u' or 'f' */
-    int size;   /* bytes of one element */
+    char kind; /* 'i', 'u' or 'f' */
+    int size;  /* bytes of one element */
     int rank;
     size_t dim[NPY_RANK], count;
     size_t length; /* of the header: where the data begins */

@@ -113,6 +113,12 @@ static void npz_close(writer *w) {
     buffer_close(&state->name);
 }
 
-const writer_kind writer_npz = {"npz",     ".npz",     WRITES_BINARY | WRITES_IDS | WRITES_TOKENS | WRITES_METADATA,
-                                sizeof(npz_state), npz_begin, npz_tensor,
-                                NULL,      npz_finish, npz_close};
+const writer_kind writer_npz = {"npz",
+                                ".npz",
+                                WRITES_BINARY | WRITES_IDS | WRITES_TOKENS | WRITES_METADATA,
+                                sizeof(npz_state),
+                                npz_begin,
+                                npz_tensor,
+                                NULL,
+                                npz_finish,
+                                npz_close};

@@ -25,5 +25,5 @@ static int text_tensor(writer *w, const tensor *t) {
     return sink_write(w->out, w->scratch.data, w->scratch.len);
 }
 
-const writer_kind writer_text = {
-    "text", ".txt", WRITES_STREAM | WRITES_ONE_TENSOR, 0, NULL, text_tensor, NULL, NULL, NULL};
+const writer_kind writer_text = {"text", ".txt", WRITES_STREAM | WRITES_ONE_TENSOR, 0, NULL, text_tensor, NULL,
+                                 NULL,   NULL};

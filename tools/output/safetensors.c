@@ -47,7 +47,8 @@ static int add_metadata(writer *w, const char *key, const char *s, size_t n) {
     buffer_byte(&state->metadata, ':');
     json_string(&state->metadata, s, n);
     if (state->metadata.len + state->names.len > HEADER_LIMIT)
-        return say_error("%s: too many texts for the header of one safetensors file: use --format npz", sink_name(w->out));
+        return say_error("%s: too many texts for the header of one safetensors file: use --format npz",
+                         sink_name(w->out));
     return 0;
 }
 
@@ -65,7 +66,8 @@ static uint64_t add_entry(buffer *header, const char *name, const entry *e, uint
         size *= e->dim[i];
         buffer_print(header, i ? ",%zu" : "%zu", e->dim[i]);
     }
-    buffer_print(header, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)begin, (unsigned long long)(begin + size));
+    buffer_print(header, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)begin,
+                 (unsigned long long)(begin + size));
     return begin + size;
 }
 
@@ -94,7 +96,8 @@ static int safetensors_finish(writer *w) {
     make_header(w, header);
     uint64_t length = header->len; /* little-endian, as every machine that we run on */
     if (length > HEADER_LIMIT)
-        return say_error("%s: too many tensors for the header of one safetensors file: use --format npz", sink_name(w->out));
+        return say_error("%s: too many tensors for the header of one safetensors file: use --format npz",
+                         sink_name(w->out));
     TRY(sink_write(w->out, &length, sizeof length));
     TRY(sink_write(w->out, header->data, header->len));
     TRY(spool_copy(&state->data[TENSOR_I64], 0, state->data[TENSOR_I64].size, w->out));
@@ -111,6 +114,12 @@ static void safetensors_close(writer *w) {
     buffer_close(&state->metadata);
 }
 
-const writer_kind writer_safetensors = {
-    "safetensors", ".safetensors", WRITES_BINARY | WRITES_IDS | WRITES_TOKENS | WRITES_METADATA, sizeof(safetensors_state),
-    safetensors_begin, safetensors_tensor, NULL, safetensors_finish, safetensors_close};
+const writer_kind writer_safetensors = {"safetensors",
+                                        ".safetensors",
+                                        WRITES_BINARY | WRITES_IDS | WRITES_TOKENS | WRITES_METADATA,
+                                        sizeof(safetensors_state),
+                                        safetensors_begin,
+                                        safetensors_tensor,
+                                        NULL,
+                                        safetensors_finish,
+                                        safetensors_close};

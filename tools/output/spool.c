@@ -25,7 +25,8 @@ static int open_file(spool *s) {
     buffer_byte(&path, 0);
     int fd = mkostemp(path.data, O_CLOEXEC);
     if (fd >= 0) unlink(path.data);
-    int status = fd < 0 ? say_error("%s: cannot create a temporary file ($TMPDIR says where): %s", folder, strerror(errno)) : 0;
+    int status =
+        fd < 0 ? say_error("%s: cannot create a temporary file ($TMPDIR says where): %s", folder, strerror(errno)) : 0;
     buffer_close(&path);
     if (!status) s->fd = fd;
     return status;

@@ -104,5 +104,6 @@ int writer_choose(const writer_kind **kind, const writer_kind *const *list, cons
         *kind = list[i];
         if (name ? strcmp(name, list[i]->name) == 0 : strcmp(ending, list[i]->ending) == 0) return 0;
     }
-    return name ? no_such_format(list, "--format", name) : no_such_format(list, "--format is missing, and the ending", ending);
+    return name ? no_such_format(list, "--format", name)
+                : no_such_format(list, "--format is missing, and the ending", ending);
 }

@@ -31,24 +31,24 @@ size_t tensor_bytes(const tensor *t);
 typedef struct about {
     const char *id; /* JSON as the user wrote it; NULL: none */
     size_t id_len;
-    const bert_text *text;   /* NULL: ids were given */
-    const char *tokens;      /* JSON list of the tokens; NULL: not known, or not asked for */
-    size_t n_tokens;         /* T */
-    size_t truncated;        /* tokens that were cut off */
-    long second_begins;      /* index of the first token of the second text; -1: no pair */
+    const bert_text *text; /* NULL: ids were given */
+    const char *tokens;    /* JSON list of the tokens; NULL: not known, or not asked for */
+    size_t n_tokens;       /* T */
+    size_t truncated;      /* tokens that were cut off */
+    long second_begins;    /* index of the first token of the second text; -1: no pair */
 } about;
 
 /* What is known of all texts together. */
 typedef struct facts {
-    int several;         /* 1: names get "{n}." in front */
-    int pad;             /* PAD_*: rows behind the last token (npy) */
-    size_t pad_length;   /* for PAD_FIXED */
-    size_t embedding;    /* H of the one `embedding [N, H]`; 0: it was not asked for */
-    int rank;            /* of the one kind of tensor, and its last dimension: for a npy file without any text */
+    int several;       /* 1: names get "{n}." in front */
+    int pad;           /* PAD_*: rows behind the last token (npy) */
+    size_t pad_length; /* for PAD_FIXED */
+    size_t embedding;  /* H of the one `embedding [N, H]`; 0: it was not asked for */
+    int rank;          /* of the one kind of tensor, and its last dimension: for a npy file without any text */
     size_t width;
-    char numerics[16];   /* revision of the arithmetic */
+    char numerics[16]; /* revision of the arithmetic */
     char weights_hash[33];
-    const char *heads;   /* JSON list of the heads that were kept; NULL: all */
+    const char *heads; /* JSON list of the heads that were kept; NULL: all */
 } facts;
 enum { PAD_NONE, PAD_LONGEST, PAD_FIXED };
 

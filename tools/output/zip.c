@@ -73,10 +73,10 @@ static void put_directory_entry(zip *z, const char *name, uint64_t size, uint32_
     put(b, VERSION_ZIP64, 2); /* made by; system 0 */
     put_common(b, name, size, crc, fields > 0);
     put(b, fields ? 4 + 8 * (unsigned)fields : 0, 2);
-    put(b, 0, 2);  /* comment */
-    put(b, 0, 2);  /* disk */
-    put(b, 0, 2);  /* internal attributes */
-    put(b, 0, 4);  /* external attributes */
+    put(b, 0, 2); /* comment */
+    put(b, 0, 2); /* disk */
+    put(b, 0, 2); /* internal attributes */
+    put(b, 0, 4); /* external attributes */
     put(b, capped(offset), 4);
     buffer_text(b, name);
     if (!fields) return;
