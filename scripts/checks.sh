@@ -45,9 +45,11 @@ build() {
 
 # run_tests NAME MESON_TEST_OPTION…: the tests of build-check/NAME, counted one by one.
 run_tests() {
-    local folder=$WORK/$1 status=0; shift
+    local folder=$WORK/$1 status=0 log; shift
+    log=$folder/meson-logs/testlog.json
+    rm -f "$log"
     meson test -C "$folder" --no-rebuild --print-errorlogs "$@" || status=$?
-    scripts/count_tests "$folder/meson-logs/testlog.json"
+    [ ! -f "$log" ] || scripts/count_tests "$log" || status=1
     return $status
 }
 
