@@ -104,7 +104,7 @@ static const char *data_folder(void) {
     return data;
 }
 
-Test(hostile_safetensors, stored_files, .timeout = 60) {
+Test(hostile_safetensors, stored_files) {
     const char *data = data_folder();
     cr_expect_eq(for_each_row(data, check_stored, (void *)data), 393);
 }
@@ -222,7 +222,7 @@ static void check_generated(const row *r, void *arg) {
     cr_expect_lt(more, many ? 256 << 10 : 10 << 10, "%s took %ld KiB", r->file, more);
 }
 
-Test(hostile_safetensors, files_made_here, .timeout = 100) {
+Test(hostile_safetensors, files_made_here) {
     scratch s;
     scratch_open(&s);
     for_each_row(data_folder(), check_generated, &s);

@@ -1,0 +1,86 @@
+/* tests/plain/criterion/criterion.h: stands in for Criterion in builds with ThreadSanitizer, where Criterion cannot
+ * start (it wants memory at an address that the sanitizer occupies). The same tests, one after the other in one
+ * process; a failed cr_assert ends the program. Messages must be string literals with printf arguments. */
+#ifndef BERT_TESTS_PLAIN_CRITERION_H
+#define BERT_TESTS_PLAIN_CRITERION_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct plain_test {
+    const char *name;
+    void (*body)(void);
+    struct plain_test *next;
+} plain_test;
+
+static plain_test *plain_tests;
+static int plain_failures;
+static jmp_buf plain_skip;
+
+#define Test(suite, test_name, ...)                                                        \
+    static void suite##_##test_name(void);                                                 \
+    __attribute__((constructor)) static void suite##_##test_name##_register(void) {        \
+        static plain_test test = {#suite "::" #test_name, suite##_##test_name, NULL};      \
+        test.next = plain_tests;                                                           \
+        plain_tests = &test;                                                               \
+    }                                                                                      \
+    static void suite##_##test_name(void)
+
+__attribute__((format(printf, 6, 7), unused)) static void plain_check(int ok, int fatal, const char *what,
+                                                                       const char *file, int line, const char *format,
+                                                                       ...) {
+    if (ok) return;
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "%s:%d: %s: ", file, line, what);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    plain_failures++;
+    if (fatal) exit(1);
+}
+
+#define PLAIN_CHECK(ok, fatal, what, ...) plain_check((ok), fatal, what, __FILE__, __LINE__, " " __VA_ARGS__)
+#define cr_assert(c, ...) PLAIN_CHECK(!!(c), 1, #c, __VA_ARGS__)
+#define cr_expect(c, ...) PLAIN_CHECK(!!(c), 0, #c, __VA_ARGS__)
+#define cr_assert_not(c, ...) PLAIN_CHECK(!(c), 1, "!" #c, __VA_ARGS__)
+#define cr_expect_not(c, ...) PLAIN_CHECK(!(c), 0, "!" #c, __VA_ARGS__)
+#define cr_assert_eq(a, b, ...) PLAIN_CHECK((a) == (b), 1, #a " == " #b, __VA_ARGS__)
+#define cr_expect_eq(a, b, ...) PLAIN_CHECK((a) == (b), 0, #a " == " #b, __VA_ARGS__)
+#define cr_assert_neq(a, b, ...) PLAIN_CHECK((a) != (b), 1, #a " != " #b, __VA_ARGS__)
+#define cr_expect_neq(a, b, ...) PLAIN_CHECK((a) != (b), 0, #a " != " #b, __VA_ARGS__)
+#define cr_assert_lt(a, b, ...) PLAIN_CHECK((a) < (b), 1, #a " < " #b, __VA_ARGS__)
+#define cr_expect_lt(a, b, ...) PLAIN_CHECK((a) < (b), 0, #a " < " #b, __VA_ARGS__)
+#define cr_assert_gt(a, b, ...) PLAIN_CHECK((a) > (b), 1, #a " > " #b, __VA_ARGS__)
+#define cr_expect_gt(a, b, ...) PLAIN_CHECK((a) > (b), 0, #a " > " #b, __VA_ARGS__)
+#define cr_assert_leq(a, b, ...) PLAIN_CHECK((a) <= (b), 1, #a " <= " #b, __VA_ARGS__)
+#define cr_expect_leq(a, b, ...) PLAIN_CHECK((a) <= (b), 0, #a " <= " #b, __VA_ARGS__)
+#define cr_assert_geq(a, b, ...) PLAIN_CHECK((a) >= (b), 1, #a " >= " #b, __VA_ARGS__)
+#define cr_expect_geq(a, b, ...) PLAIN_CHECK((a) >= (b), 0, #a " >= " #b, __VA_ARGS__)
+#define cr_assert_null(p, ...) PLAIN_CHECK((p) == NULL, 1, #p " == NULL", __VA_ARGS__)
+#define cr_expect_null(p, ...) PLAIN_CHECK((p) == NULL, 0, #p " == NULL", __VA_ARGS__)
+#define cr_assert_not_null(p, ...) PLAIN_CHECK((p) != NULL, 1, #p " != NULL", __VA_ARGS__)
+#define cr_expect_not_null(p, ...) PLAIN_CHECK((p) != NULL, 0, #p " != NULL", __VA_ARGS__)
+#define cr_assert_str_eq(a, b, ...) PLAIN_CHECK(strcmp(a, b) == 0, 1, #a " is " #b, __VA_ARGS__)
+#define cr_expect_str_eq(a, b, ...) PLAIN_CHECK(strcmp(a, b) == 0, 0, #a " is " #b, __VA_ARGS__)
+#define cr_assert_fail(...) PLAIN_CHECK(0, 1, "failed", __VA_ARGS__)
+#define cr_skip_test(...) longjmp(plain_skip, 1)
+
+int main(void) {
+    volatile int skipped = 0, ran = 0;
+    for (plain_test *volatile test = plain_tests; test != NULL; test = test->next) {
+        ran++;
+        if (setjmp(plain_skip) == 0) {
+            test->body();
+        } else {
+            skipped++;
+        }
+    }
+    printf("%d tests, %d skipped, %d failed checks\n", ran, skipped, plain_failures);
+    return plain_failures > 0;
+}
+
+#endif
