@@ -38,7 +38,9 @@ static const char *kind_of(mode_t mode) {
 
 /* O_NONBLOCK: opening a FIFO that nobody writes to must not hang. It changes nothing for regular files. */
 static bert_status open_regular(int *fd, struct stat *is, const char *path, bert_error *err) {
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    do {
+        *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    } while (*fd < 0 && errno == EINTR);
     if (*fd < 0) return open_failed(path, err);
     bert_status status = BERT_OK;
     if (fstat(*fd, is) != 0) {
