@@ -14,15 +14,15 @@
 enum {
     ROW_BLOCK = 96,  /* rows whose x is read again for each panel */
     PIECE = 768,     /* terms of K per piece: 48 KiB a panel. A multiple of BERT_CHUNK */
-    STREAM_ROWS = 4, /* up to here weights are only read through, and the hardware prefetches better than we do */
     LINE = 64        /* bytes */
 };
 static_assert(PIECE % BERT_CHUNK == 0, "a piece must begin where a chunk begins");
 
-/* A tile runs over k in steps of 8, in which it could prefetch the 8 lines it reads itself: each of the row tiles
- * takes its share of them, rounded up to a power of two. */
+/* In 8 steps of k a tile reads 8 lines of a panel; that many of the next piece have to be prefetched meanwhile by all
+ * row tiles together, so each takes its share, rounded up. A single row only streams through the weights, which the
+ * hardware foresees better. */
 static unsigned lines_per_step(size_t rows, size_t tiles) {
-    if (rows <= STREAM_ROWS) return 0;
+    if (rows == 1) return 0;
     return tiles == 1 ? 8 : tiles <= 3 ? 4 : tiles <= 7 ? 2 : 1;
 }
 
@@ -38,12 +38,20 @@ static void run_piece(const bert_kernels *kernels, bert_tile tile, size_t rows) 
     }
 }
 
+/* The lines of y that the edge will write: asked for now, they are there by then. */
+static void prefetch_results(const bert_linear *linear, size_t row, size_t rows, size_t col, size_t cols) {
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < cols; j += LINE / sizeof(float))
+            __builtin_prefetch(linear->y + (row + i) * linear->ldy + col + j, 1, 2);
+}
+
 /* `panels` panels from `panel` on, rows [row, row+rows): all of K, then the edge. */
 static void run_panels(const bert_kernels *kernels, const bert_linear *linear, size_t row, size_t rows, size_t panel,
                        size_t panels, float *totals) {
     const size_t ldw = linear->k * BERT_PANEL, ldt = panels * BERT_PANEL, col = panel * BERT_PANEL;
     const float *w = linear->w + panel * ldw;
     const unsigned lines = lines_per_step(rows, parts_of(rows, kernels->rows));
+    prefetch_results(linear, row, rows, col, smaller(ldt, linear->n - col));
     for (size_t k = 0; k < linear->k; k += PIECE) {
         const size_t next = k + PIECE < linear->k ? (k + PIECE) * BERT_PANEL : panels * ldw;
         run_piece(kernels,
