@@ -145,11 +145,13 @@ static void add_option(buffer *b, const option *o) {
 }
 
 static int print_help(const command *c) {
+    static const option help = {"help", 'h', OPTION_FLAG, 0, 0, NULL, "this text"};
     buffer b = {0};
     buffer_print(&b, "Usage: bert %s [OPTIONS] %s\n\n%s\n\nOptions:\n", c->name, c->arguments, c->summary);
     for (const option *const *table = c->options; *table; table++)
         for (const option *o = *table; o->name; o++) add_option(&b, o);
-    buffer_print(&b, "  -h, --help                     this text\n\nExample:\n  %s\n", c->example);
+    add_option(&b, &help);
+    buffer_print(&b, "\nExample:\n  %s\n", c->example);
     sink *out;
     int status = sink_open(&out, NULL);
     if (!status) status = sink_write(out, b.data, b.len);

@@ -36,7 +36,10 @@ static bert_status open_parts(engine *e, const char *path, int parts, const bert
                                                : bert_pipeline_open(&e->pipeline, path, options, err);
     if (opened) return opened;
     e->model = e->pipeline ? bert_pipeline_model(e->pipeline) : e->own_model;
-    e->tokenizer = e->pipeline ? bert_pipeline_tokenizer(e->pipeline) : NULL;
+    if (e->pipeline)
+        e->tokenizer = bert_pipeline_tokenizer(e->pipeline);
+    else if (!bert_tokenizer_open(&e->own_tokenizer, path, options->tokenizer, NULL))
+        e->tokenizer = e->own_tokenizer;
     return BERT_OK;
 }
 
@@ -112,6 +115,7 @@ void engine_close(engine *e) {
     bert_session_close(&e->session);
     bert_pipeline_close(&e->pipeline);
     bert_model_close(&e->own_model);
+    bert_tokenizer_close(&e->own_tokenizer);
     bert_pool_close(&e->pool);
 }
 

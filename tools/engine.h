@@ -12,7 +12,8 @@ typedef struct engine {
     bert_pipeline *pipeline; /* NULL: only the model was needed */
     bert_model *own_model;   /* without a pipeline */
     const bert_model *model;
-    const bert_tokenizer *tokenizer; /* NULL without a pipeline */
+    bert_tokenizer *own_tokenizer;   /* likewise */
+    const bert_tokenizer *tokenizer; /* NULL: the folder has none that can be used */
     bert_session *session;
     bert_model_info info;
     int weights_stay_in_file; /* --max-mem has no room for them */
@@ -20,7 +21,8 @@ typedef struct engine {
     bert_run_options run;     /* with the stop flag */
 } engine;
 
-enum { ENGINE_MODEL, ENGINE_PIPELINE }; /* the latter: with its tokenizer and pooling */
+/* ENGINE_MODEL: a tokenizer only names tokens, and may be missing. ENGINE_PIPELINE: tokenizer and pooling. */
+enum { ENGINE_MODEL, ENGINE_PIPELINE };
 int engine_open(engine *e, const settings *s, int parts);
 void engine_close(engine *e);
 

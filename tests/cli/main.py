@@ -1,0 +1,7 @@
+"""All tests of the command. BERT names the executable; arguments as for `python -m unittest` (a test's name)."""
+import sys
+import unittest
+
+if __name__ == "__main__":
+    names = sys.argv[1:] or ["test_usage", "test_input", "test_output", "test_formats", "test_libraries"]
+    unittest.main(module=None, argv=[sys.argv[0], *names])

@@ -1,0 +1,77 @@
+"""--help, --version, wrong usage, models that are not there."""
+import os
+
+from command import Case, FOX, TINY, bert, environment, model
+
+COMMANDS = ["encode", "attention", "tokenize", "inspect", "verify"]
+
+
+class Usage(Case):
+    def test_help(self):
+        everything = bert("--help", check=0).stdout.decode()
+        for name in COMMANDS:
+            self.assertIn(name, everything)
+            text = bert(name, "--help", check=0).stdout.decode()
+            self.assertIn("Usage: bert " + name, text)
+            self.assertIn("Example:\n  bert " + name, text)
+
+    def test_version(self):
+        self.assertRegex(bert("--version", check=0).stdout.decode(), r"^bert \d+\.\d+\.\d+ \(numerics \d+, isa \w+, openblas .*\)\n$")
+
+    def test_wrong_usage(self):
+        self.refused(2, "expected a subcommand")
+        self.refused(2, "no subcommand dance: there are encode, attention, tokenize, inspect, verify", "dance")
+        self.refused(2, "no option --frobnicate", "encode", "--frobnicate")
+        self.refused(2, "no option -z", "encode", "-z")
+        self.refused(2, "--threads needs a value", "encode", "--threads")
+        self.refused(2, "--threads 0: expected a whole number from 1", "encode", "--threads", "0")
+        self.refused(2, "expected one of", "encode", "--pooling=sum")
+        self.refused(2, "--jsonl takes no value", "encode", "--jsonl=1")
+        self.refused(2, "--max-mem 3X", "encode", "--max-mem", "3X")
+        self.refused(2, "--format html: expected one of json, npz, safetensors, bertviz", "attention", "-m", TINY, "--format", "html", FOX)
+        self.refused(2, r"the ending \.html: expected one of", "attention", "-m", TINY, "-o", "x.html", FOX)
+        self.refused(2, "holds one kind of tensor", "encode", "-m", TINY, "--format", "npy", "--what", "embedding,last_hidden_state", FOX)
+        self.refused(2, "holds one kind of tensor", "encode", "-m", TINY, "--format", "f32", "--what", "hidden_states", FOX)
+        self.refused(2, "--pair TEXT_B needs exactly one TEXT", "encode", "-m", TINY, "--pair", "b", "a", "c")
+        self.refused(2, "--jsonl reads stdin", "encode", "-m", TINY, "--jsonl", "a")
+        self.refused(2, "--layers needs", "encode", "-m", TINY, "--layers", "1", "a")
+        self.refused(2, "--what maps", "attention", "-m", TINY, "--what", "maps", "a")
+        self.refused(2, "one text", "attention", "-m", TINY, "a", "b")
+        self.refused(2, "needs --against", "verify", "-m", TINY)
+        self.refused(2, "--on-error null needs --format jsonl", "encode", "-m", TINY, "--on-error", "null", "--format", "text", "a")
+
+    def test_no_model(self):
+        self.refused(2, r"no model: .*--model DIR .*\$BERT_MODEL .*scripts/fetch_model", "encode", "a")
+        with_variable = dict(environment(), BERT_MODEL=TINY)
+        given = bert("encode", "-m", TINY, "a", check=0)
+        self.assertEqual(bert("encode", "a", env=with_variable, check=0).stdout, given.stdout)
+
+    def test_options_end(self):
+        dashes = bert("tokenize", "-m", TINY, "--format", "text", "--", "--help", check=0)
+        self.assertEqual(dashes.stdout, b"[CLS] - - help [SEP]\n")
+
+    def test_missing_model(self):
+        self.refused(1, "nowhere", "encode", "-m", str(self.folder / "nowhere"), "a")
+        self.refused(1, str(self.folder), "encode", "-m", str(self.folder), "a")
+
+    def test_truncated_weights(self):
+        for name in os.listdir(TINY):
+            os.symlink(os.path.join(TINY, name), self.folder / name)
+        weights = self.folder / "model.safetensors"
+        whole = weights.read_bytes()
+        weights.unlink()
+        weights.write_bytes(whole[:-100])
+        self.refused(1, r"model\.safetensors", "encode", "-m", str(self.folder), "a")
+
+    def test_choices_of_machine(self):
+        self.refused(1, "--isa (neon|avx512): this CPU", "encode", "-m", TINY, "--isa", "neon" if os.uname().machine == "x86_64" else "avx512", "a")
+        native = bert("encode", "-m", TINY, FOX, check=0).stdout
+        self.assertEqual(bert("encode", "-m", TINY, "--isa", "ref", "-t", "1", FOX, check=0).stdout, native)
+        self.assertEqual(bert("encode", "-m", TINY, "-t3", "--max-mem", "300K", FOX, check=0).stdout, native)
+        self.refused(1, "(?i)mem|MB|bytes", "encode", "-m", TINY, "--max-mem", "1K", FOX)
+
+    def test_positions(self):
+        self.refused(1, "--max-length 65: the model has 64 positions", "encode", "-m", TINY, "--max-length", "65", "a")
+        self.refused(1, "--layers 4: the model has 4 of them, 0 to 3", "encode", "-m", TINY, "--what", "hidden_states", "--layers", "4", "a")
+        self.refused(1, "--heads 4", "attention", "-m", TINY, "--heads", "4", "a")
+        self.refused(1, "no pooler", "encode", "-m", model("tiny-bert-sharded"), "--what", "pooler_output", "a")
