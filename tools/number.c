@@ -9,7 +9,7 @@
  * strictly between them reads back to the float. All three are scaled by a power of ten so that x has nine digits
  * before the point; then as many of them are dropped as the interval allows. Scaling costs at most two roundings
  * (2^-52 relative), the interval is at least 2^-25 wide on either side: decimals closer than 2^-50 to its ends are
- * not used (nor are those exactly halfway, though half of them would do: such numbers are a digit longer), and nine
+ * not used (nor are those exactly halfway, though half of them would do: such numbers come out longer), and nine
  * digits always lie inside (their error is below 2^-27). */
 
 static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13,
