@@ -11,6 +11,8 @@
 #include "say.h"
 #include "utf8.h"
 
+enum { RECORD_KEEPS = 1 << 16 };
+
 void record_close(record *r) {
     free(r->ids);
     buffer_close(&r->bytes);
@@ -101,8 +103,10 @@ static void take_json(record *r, const char *line, size_t n) {
     take_object(r, root);
 }
 
+/* Ready for the next record; the memory of an unusually long one is not kept, there are many records. */
 static void reset(record *r) {
     free(r->ids);
+    if (r->bytes.room > RECORD_KEEPS) buffer_close(&r->bytes);
     *r = (record){.bytes = r->bytes};
     r->bytes.len = 0;
 }

@@ -32,9 +32,10 @@ static int find_site(const char *name, const bert_model_info *info, int *site, i
     static const struct {
         const char *name;
         int site;
-    } single[] = {{"pooler_output", BERT_SITE_POOLER}, {"embedding", REFERENCE_EMBEDDING}};
+    } single[] = {
+        {"pooler_output", BERT_SITE_POOLER}, {"embedding", REFERENCE_EMBEDDING}, {"embeddings", REFERENCE_EMBEDDING}};
     *layer = 0;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof single / sizeof *single; i++) {
         if (strcmp(name, single[i].name) != 0) continue;
         *site = single[i].site;
         return 1;
@@ -152,10 +153,40 @@ static int take_inputs(reference *r, const char *prefix, long text, int *found) 
     return 0;
 }
 
+static char *copy_string(bert_json value) {
+    char *text = need(value.len + 1, 1);
+    text[bert_json_string(text, value)] = 0;
+    return text;
+}
+
+/* Metadata `texts`: a JSON list of texts, or of lists of one or two of them. */
+static int take_list(reference *r, const char *list) {
+    bert_json root, item, part;
+    bert_error err;
+    size_t place = 0;
+    if (bert_json_check(&root, list, strlen(list), &err)) return say_error("%s: metadata texts: %s", r->path, err.text);
+    while (bert_json_kind_of(root) == BERT_JSON_ARRAY && bert_json_next(root, &place, NULL, &item)) {
+        char *texts[2] = {NULL, NULL};
+        size_t within = 0, n = 0;
+        if (bert_json_kind_of(item) == BERT_JSON_STRING)
+            texts[n++] = copy_string(item);
+        else if (bert_json_kind_of(item) == BERT_JSON_ARRAY)
+            while (n < 2 && bert_json_next(item, &within, NULL, &part) && bert_json_kind_of(part) == BERT_JSON_STRING)
+                texts[n++] = copy_string(part);
+        if (!n) return say_error("%s: metadata texts: expected a list of texts", r->path);
+        reference_input *in = add_input(r, -1, r->n_inputs);
+        in->a = texts[0];
+        in->b = texts[1];
+    }
+    return 0;
+}
+
 static int take_all_inputs(reference *r) {
     int found;
     TRY(take_inputs(r, "", -1, &found));
     if (found) return 0;
+    const char *list = bert_safetensors_metadata(r->file, "texts");
+    if (list) return take_list(r, list);
     for (long n = 0; found || n == 0; n++) {
         char prefix[32];
         snprintf(prefix, sizeof prefix, "%ld.", n);

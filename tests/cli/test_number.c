@@ -67,7 +67,7 @@ Test(number, reads_back) {
     }
 }
 
-/* Against printf with ever more digits; what is exactly halfway between two floats is not used and makes a few longer. */
+/* Against printf with ever more digits. What is exactly halfway between two floats is not used: a few are longer. */
 Test(number, is_short) {
     char text[NUMBER_ROOM + 1], other[40];
     size_t longer = 0, count = 0;
