@@ -12,7 +12,7 @@ import sys
 
 TEXT = pathlib.Path(__file__).resolve().parent.parent / "src" / "text"
 SHIFT = 7
-FLAGS = {name: 1 << i for i, name in enumerate("CWMPKHOANX")}  # the order of enum bert_char_flag
+FLAGS = {name: 1 << i for i, name in enumerate("CWMPKHOANXDR")}  # the order of enum bert_char_flag
 
 
 def parse(name):

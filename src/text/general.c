@@ -1,0 +1,158 @@
+/* text/general.c: the general path: a segment as cells, through normalizers and pre-tokenizers one after another. */
+#include "text/general.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "text/cells.h"
+#include "text/encode.h"
+#include "text/utf8.h"
+
+bool bert_general_add_normalizer(bert_general *general, bert_normalize normalizer) {
+    void *at = general->normalizers;
+    if (!bert_memory_grow(&general->memory, &at, &general->normalizers_room, general->normalizers_n + 1, sizeof normalizer))
+        return false;
+    general->normalizers = at;
+    general->normalizers[general->normalizers_n++] = normalizer;
+    return true;
+}
+
+bool bert_general_add_splitter(bert_general *general, bert_splitter splitter) {
+    void *at = general->splitters;
+    if (!bert_memory_grow(&general->memory, &at, &general->splitters_room, general->splitters_n + 1, sizeof splitter))
+        return false;
+    general->splitters = at;
+    general->splitters[general->splitters_n++] = splitter;
+    return true;
+}
+
+void bert_general_free(bert_general *general) {
+    const bert_memory memory = general->memory;
+    for (size_t i = 0; i < general->normalizers_n; i++) {
+        bert_normalize *n = &general->normalizers[i];
+        if (n->content != NULL) bert_memory_free(&memory, n->content, strlen(n->content) + 1, 1);
+        bert_pattern_close(&n->pattern);
+    }
+    for (size_t i = 0; i < general->splitters_n; i++) bert_pattern_close(&general->splitters[i].pattern);
+    bert_memory_free(&memory, general->normalizers, general->normalizers_room, sizeof *general->normalizers);
+    bert_memory_free(&memory, general->splitters, general->splitters_room, sizeof *general->splitters);
+    bert_memory_free(&memory, general, 1, sizeof *general);
+}
+
+/* A word made of cells [begin, end), to the model. */
+static bool look_up(bert_tokens *t, const bert_tokenizer *z, const bert_cell *cells, size_t n) {
+    bert_word *word = &t->word;
+    const size_t kept = n > z->max_chars ? 0 : n;
+    word->n = 0;
+    if (!bert_word_reserve(word, &t->memory, 4 * kept)) return false;
+    for (size_t i = 0; i < kept; i++) {
+        word->start[word->n] = cells[i].start;
+        word->n += bert_utf8_write(word->bytes + word->n, cells[i].code);
+        word->end[word->n - 1] = cells[i].end;
+    }
+    word->chars = n;
+    word->first = cells[0].start;
+    word->last = cells[n - 1].end;
+    const bool done = bert_wordpiece(t, z);
+    word->n = word->chars = 0;
+    return done;
+}
+
+/* Words of cells [begin, end), in which no added token is. */
+static bert_status words(bert_tokens *t, const bert_tokenizer *z, size_t begin, size_t end, bert_error *err) {
+    if (begin == end) return BERT_OK;
+    TRY(bert_general_split(t, z->general, begin, end, err));
+    for (size_t i = 0; i < t->pieces.n; i++) {
+        const bert_cell piece = t->pieces.at[i];
+        if (!look_up(t, z, t->cells.at + piece.start, piece.end - piece.start))
+            return bert_fail(err, BERT_NO_MEMORY, "no memory for tokens");
+    }
+    return BERT_OK;
+}
+
+static size_t cells_in(const bert_bytes *text, size_t from, size_t to) {
+    return bert_utf8_count(text->at + from, to - from);
+}
+
+/* Splits at the added tokens that are searched in normalized text. Their places in the subject are found first, since
+ * words() uses the subject for its own purposes. */
+static bert_status at_added(bert_tokens *t, const bert_tokenizer *z, bool literal, bert_error *err) {
+    const size_t n = t->cells.n;
+    size_t done = 0, done_cells = 0;
+    bert_hit hit;
+    bert_bytes normalized = {0};
+    bert_status status = BERT_OK;
+    if (!bert_cells_text(t, 0, n) || !bert_bytes_append(&normalized, &t->memory, t->subject.at, t->subject.n)) {
+        status = bert_fail(err, BERT_NO_MEMORY, "no memory for a normalized text");
+        goto done;
+    }
+    bert_added_search search = {&z->added.normalized, normalized.at, normalized.n, 0, 0, literal};
+    while (bert_added_next(&search, &hit)) {
+        const size_t first = done_cells + cells_in(&normalized, done, hit.start);
+        const size_t last = first + cells_in(&normalized, hit.start, hit.end);
+        const bert_span span = {t->cells.at[first].start, t->cells.at[last - 1].end};
+        TRY_OR_DONE(words(t, z, done_cells, first, err));
+        if (!bert_sequence_hit(t, normalized.at + hit.start, hit.end - hit.start, &hit, span)) {
+            status = bert_fail(err, BERT_NO_MEMORY, "no memory for tokens");
+            goto done;
+        }
+        done = hit.end;
+        done_cells = last;
+    }
+    status = words(t, z, done_cells, n, err);
+done:
+    bert_memory_free(&t->memory, normalized.at, normalized.room, 1);
+    return status;
+}
+
+bert_status bert_general_segment(bert_tokens *t, const bert_tokenizer *z, const uint8_t *text, size_t begin, size_t end,
+                                 bool literal, bert_error *err) {
+    t->cells.n = 0;
+    t->segment_begin = (uint32_t)begin;
+    if (!bert_cells_read(&t->cells, &t->memory, text, begin, end))
+        return bert_fail(err, BERT_NO_MEMORY, "no memory for a text of %zu bytes", end - begin);
+    TRY(bert_general_normalize(t, z->general, err));
+    if (z->added.normalized.n > 0) return at_added(t, z, literal, err);
+    return words(t, z, 0, t->cells.n, err);
+}
+
+static void place_forms(bert_added_set *set, const bert_bytes *forms) {
+    size_t at = 0, kept = 0;
+    for (size_t i = 0; i < set->n; i++) {
+        bert_added_token token = set->tokens[i];
+        token.text = forms->at + at;
+        at += token.len;
+        if (token.len > 0) set->tokens[kept++] = token;
+    }
+    set->n = kept;
+}
+
+/* Forms of all contents go into one block; tokens whose form is empty are never found. */
+bert_status bert_general_normalize_added(bert_tokenizer *z, bert_error *err) {
+    bert_added_set *set = &z->added.normalized;
+    bert_tokens scratch = {.memory = z->memory};
+    bert_tokens *t = &scratch;
+    bert_bytes forms = {0};
+    bert_status status = BERT_OK;
+    for (size_t i = 0; i < set->n; i++) {
+        bert_added_token *token = &set->tokens[i];
+        t->cells.n = 0;
+        if (!bert_cells_read(&t->cells, &t->memory, token->text, 0, token->len)) goto no_memory;
+        TRY_OR_DONE(bert_general_normalize(t, z->general, err));
+        if (!bert_cells_text(t, 0, t->cells.n) || !bert_bytes_append(&forms, &z->memory, t->subject.at, t->subject.n))
+            goto no_memory;
+        token->len = t->subject.n;
+    }
+    place_forms(set, &forms);
+    bert_added_set_build(set);
+    z->normalized_contents = forms.at;
+    z->normalized_room = forms.room;
+    forms.at = NULL;
+    goto done;
+no_memory:
+    status = bert_fail(err, BERT_NO_MEMORY, "no memory to normalize added tokens");
+done:
+    bert_memory_free(&z->memory, forms.at, forms.room, 1);
+    bert_tokens_free_scratch(t);
+    return status;
+}

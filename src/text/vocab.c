@@ -1,0 +1,126 @@
+/* text/vocab.c: building the vocabulary's tables. */
+#include "text/vocab.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/size.h"
+
+bool bert_vocab_add(bert_vocab *vocab, int32_t id, const char *bytes, size_t len) {
+    size_t need;
+    if (!bert_size_add(&need, vocab->bytes_n, len) || need > UINT32_MAX - BERT_VOCAB_PAD) return false;
+    void *grown = vocab->bytes;
+    if (!bert_memory_grow(&vocab->memory, &grown, &vocab->bytes_room, need + BERT_VOCAB_PAD, 1)) return false;
+    vocab->bytes = grown;
+    void *entries = vocab->entries;
+    if (!bert_memory_grow(&vocab->memory, &entries, &vocab->room, vocab->n + 1, sizeof *vocab->entries)) return false;
+    vocab->entries = entries;
+    memcpy(vocab->bytes + vocab->bytes_n, bytes, len);
+    memset(vocab->bytes + need, 0, BERT_VOCAB_PAD);
+    vocab->entries[vocab->n++] = (bert_vocab_entry){id, (uint32_t)vocab->bytes_n, (uint32_t)len};
+    vocab->bytes_n = need;
+    return true;
+}
+
+static bool table_open(bert_vocab *vocab, bert_vocab_table *table) {
+    size_t slots = 16;
+    while (slots < 2 * vocab->n) slots *= 2;
+    table->slots = bert_memory_new(&vocab->memory, slots, sizeof *table->slots);
+    if (table->slots == NULL) return false;
+    for (size_t i = 0; i < slots; i++) table->slots[i].id = -1;
+    table->mask = slots - 1;
+    return true;
+}
+
+/* Returns the id that the spelling had before, -1 if it is new. */
+static int32_t table_put(const bert_vocab *vocab, bert_vocab_table *table, uint32_t at, uint32_t len, int32_t id) {
+    const uint8_t *text = vocab->bytes + at;
+    const uint64_t head = bert_vocab_word(text, len);
+    const uint64_t tail = len > 8 ? bert_vocab_word(text + (len & ~7u), len & 7) : 0;
+    size_t i = bert_vocab_hash(text, len, head, tail) & table->mask;
+    bert_vocab_slot *slot;
+    while ((slot = &table->slots[i])->id >= 0) {
+        if (slot->len == len && memcmp(vocab->bytes + slot->at, text, len) == 0) break;
+        i = (i + 1) & table->mask;
+    }
+    const int32_t before = slot->id;
+    *slot = (bert_vocab_slot){head, at, len, id};
+    if (len > table->longest) table->longest = len;
+    return before;
+}
+
+static int by_id(const void *a, const void *b) {
+    const int32_t x = ((const bert_vocab_entry *)a)->id, y = ((const bert_vocab_entry *)b)->id;
+    return (x > y) - (x < y);
+}
+
+static bool ascending(const bert_vocab *vocab) {
+    for (size_t i = 1; i < vocab->n; i++)
+        if (vocab->entries[i].id <= vocab->entries[i - 1].id) return false;
+    return true;
+}
+
+static bert_status sort_entries(bert_vocab *vocab, bert_error *err) {
+    if (ascending(vocab)) return BERT_OK;
+    qsort(vocab->entries, vocab->n, sizeof *vocab->entries, by_id);
+    for (size_t i = 1; i < vocab->n; i++) {
+        const bert_vocab_entry *a = &vocab->entries[i - 1], *b = &vocab->entries[i];
+        if (a->id != b->id) continue;
+        char x[64], y[64];
+        return bert_fail(err, BERT_BAD_FILE, "vocabulary: id %d is given to two tokens, \"%s\" and \"%s\"", (int)a->id,
+                         bert_quote(x, sizeof x, (const char *)vocab->bytes + a->at, a->len),
+                         bert_quote(y, sizeof y, (const char *)vocab->bytes + b->at, b->len));
+    }
+    return BERT_OK;
+}
+
+/* Entries whose spelling came again later have lost their id's token: HF's map from id to token has no such id. */
+static void drop_replaced(bert_vocab *vocab) {
+    size_t kept = 0;
+    for (size_t i = 0; i < vocab->n; i++) {
+        const bert_vocab_entry entry = vocab->entries[i];
+        if (bert_vocab_look(vocab, &vocab->first, vocab->bytes + entry.at, entry.len) == entry.id)
+            vocab->entries[kept++] = entry;
+    }
+    vocab->n = kept;
+}
+
+bert_status bert_vocab_build(bert_vocab *vocab, const char *prefix, size_t prefix_len, size_t *replaced,
+                             bert_error *err) {
+    *replaced = 0;
+    if (!table_open(vocab, &vocab->first) || !table_open(vocab, &vocab->rest))
+        return bert_fail(err, BERT_NO_MEMORY, "no memory for a vocabulary of %zu tokens", vocab->n);
+    for (size_t i = 0; i < vocab->n; i++) {
+        const bert_vocab_entry entry = vocab->entries[i];
+        const int32_t before = table_put(vocab, &vocab->first, entry.at, entry.len, entry.id);
+        if (before >= 0) (*replaced)++;
+        const uint32_t skip = (uint32_t)prefix_len;
+        if (entry.len > prefix_len && memcmp(vocab->bytes + entry.at, prefix, prefix_len) == 0)
+            (void)table_put(vocab, &vocab->rest, entry.at + skip, entry.len - skip, entry.id);
+    }
+    if (*replaced > 0) drop_replaced(vocab);
+    return sort_entries(vocab, err);
+}
+
+void bert_vocab_free(bert_vocab *vocab) {
+    const bert_memory *memory = &vocab->memory;
+    bert_memory_free(memory, vocab->bytes, vocab->bytes_room, 1);
+    bert_memory_free(memory, vocab->entries, vocab->room, sizeof *vocab->entries);
+    bert_memory_free(memory, vocab->first.slots, vocab->first.mask + 1, sizeof *vocab->first.slots);
+    bert_memory_free(memory, vocab->rest.slots, vocab->rest.mask + 1, sizeof *vocab->rest.slots);
+}
+
+int32_t bert_vocab_id(const bert_vocab *vocab, const char *bytes, size_t len) {
+    if (vocab->n == 0 || len > vocab->first.longest) return -1;
+    uint64_t head = 0, tail = 0; /* loaded by memcpy: the bytes may end where a page does */
+    if (len > 0) memcpy(&head, bytes, len < 8 ? len : 8);
+    if (len > 8) memcpy(&tail, bytes + (len & ~(size_t)7), len & 7);
+    return bert_vocab_search(vocab, &vocab->first, (const uint8_t *)bytes, len, head, tail);
+}
+
+const bert_vocab_entry *bert_vocab_entry_of(const bert_vocab *vocab, int32_t id) {
+    if (id < 0) return NULL;
+    if ((size_t)id < vocab->n && vocab->entries[id].id == id) return &vocab->entries[id];
+    const bert_vocab_entry key = {id, 0, 0};
+    return vocab->n ? bsearch(&key, vocab->entries, vocab->n, sizeof key, by_id) : NULL;
+}

@@ -1,0 +1,94 @@
+/* text/vocab.h: the vocabulary: bytes to id by open addressing, id to bytes; no string is copied to look it up. */
+#ifndef BERT_TEXT_VOCAB_H
+#define BERT_TEXT_VOCAB_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* Texts that are looked up must be readable this far beyond their end (the bytes there do not matter). */
+#define BERT_VOCAB_PAD 8
+
+typedef struct bert_vocab_slot {
+    uint64_t head; /* first 8 bytes, zeros behind the end */
+    uint32_t at;   /* where its bytes begin */
+    uint32_t len;
+    int32_t id; /* -1: empty */
+} bert_vocab_slot;
+
+/* One set of spellings: words as they begin, or pieces that continue a word (without their prefix). */
+typedef struct bert_vocab_table {
+    bert_vocab_slot *slots; /* [mask + 1] */
+    size_t mask;
+    size_t longest; /* bytes of the longest spelling */
+} bert_vocab_table;
+
+typedef struct bert_vocab_entry {
+    int32_t id;
+    uint32_t at, len;
+} bert_vocab_entry;
+
+typedef struct bert_vocab {
+    bert_memory memory;
+    uint8_t *bytes; /* all spellings, one behind the other, and BERT_VOCAB_PAD bytes */
+    size_t bytes_n, bytes_room;
+    bert_vocab_entry *entries; /* ascending ids once built */
+    size_t n, room;
+    bert_vocab_table first, rest;
+} bert_vocab;
+
+/* Takes a spelling in; false: no memory, or more than 4 GiB of them. */
+BERT_MUST_USE bool bert_vocab_add(bert_vocab *vocab, int32_t id, const char *bytes, size_t len);
+
+/* Makes the tables once all are in; `prefix` marks pieces that continue a word. Of equal spellings the last stays;
+ * *replaced counts the others. Equal ids are BERT_BAD_FILE. */
+BERT_MUST_USE bert_status bert_vocab_build(bert_vocab *vocab, const char *prefix, size_t prefix_len, size_t *replaced,
+                                           bert_error *err);
+void bert_vocab_free(bert_vocab *vocab);
+
+/* Id of exactly these bytes (which need no padding), -1 if there is none. */
+int32_t bert_vocab_id(const bert_vocab *vocab, const char *bytes, size_t len);
+/* NULL if no entry has this id. */
+const bert_vocab_entry *bert_vocab_entry_of(const bert_vocab *vocab, int32_t id);
+
+/* Little-endian load; only such machines are supported (bert/base.h). */
+static inline uint64_t bert_load64(const uint8_t *p) {
+    uint64_t x;
+    memcpy(&x, p, 8);
+    return x;
+}
+
+static inline uint64_t bert_vocab_word(const uint8_t *text, size_t len) {
+    const uint64_t x = bert_load64(text);
+    return len >= 8 ? x : x & ((UINT64_C(1) << 8 * len) - 1);
+}
+
+/* Multiplicative hashing of 8 bytes at a time, `tail` being the last len % 8; the constant is 2^64 / golden ratio. */
+static inline size_t bert_vocab_hash(const uint8_t *text, size_t len, uint64_t head, uint64_t tail) {
+    const uint64_t k = UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t h = (head ^ len) * k;
+    size_t i = 8;
+    for (; i + 8 <= len; i += 8) h = (h ^ h >> 32 ^ bert_load64(text + i)) * k;
+    if (i < len) h = (h ^ h >> 32 ^ tail) * k;
+    return (size_t)(h >> 32 ^ h >> 15);
+}
+
+static inline int32_t bert_vocab_search(const bert_vocab *vocab, const bert_vocab_table *table, const uint8_t *text,
+                                        size_t len, uint64_t head, uint64_t tail) {
+    for (size_t i = bert_vocab_hash(text, len, head, tail);; i++) {
+        const bert_vocab_slot *slot = &table->slots[i & table->mask];
+        if (slot->id < 0) return -1;
+        if (slot->head != head || slot->len != len) continue;
+        if (len <= 8 || memcmp(vocab->bytes + slot->at + 8, text + 8, len - 8) == 0) return slot->id;
+    }
+}
+
+/* The id of text[0..len) in the table, -1 if it is not there. */
+static inline int32_t bert_vocab_look(const bert_vocab *vocab, const bert_vocab_table *table, const uint8_t *text,
+                                      size_t len) {
+    const uint64_t tail = len > 8 ? bert_vocab_word(text + (len & ~(size_t)7), len & 7) : 0;
+    return bert_vocab_search(vocab, table, text, len, bert_vocab_word(text, len), tail);
+}
+
+#endif

@@ -1,0 +1,56 @@
+/* text/wordpiece.c: a word to pieces, greedily: the longest vocabulary entry from the left, again and again (Schuster
+ * and Nakajima 2012; as in BERT one place without an entry makes the whole word unknown). */
+#include "text/tokenizer.h"
+#include "text/utf8.h"
+
+/* Length of the longest entry at text[0, n), 0 if there is none; *id is its id. */
+static size_t longest(const bert_vocab *vocab, const bert_vocab_table *table, const uint8_t *text, size_t n,
+                      int32_t *id) {
+    if (n > table->longest) {
+        n = table->longest;
+        while (n > 0 && !bert_utf8_begins(text[n])) n--;
+    }
+    while (n > 0) {
+        *id = bert_vocab_look(vocab, table, text, n);
+        if (*id >= 0) return n;
+        do n--;
+        while (n > 0 && !bert_utf8_begins(text[n]));
+    }
+    return 0;
+}
+
+bool bert_wordpiece_split(bert_columns *out, const bert_vocab *vocab, const uint8_t *text, size_t n, int32_t word) {
+    const bert_vocab_table *table = &vocab->first;
+    const size_t before = out->n;
+    for (size_t at = 0, len; at < n; at += len) {
+        int32_t id = -1;
+        len = longest(vocab, table, text + at, n - at, &id);
+        if (len == 0) return out->n = before, false;
+        bert_columns_push(out, id, (uint32_t)at, (uint32_t)(at + len), word);
+        table = &vocab->rest;
+    }
+    return true;
+}
+
+bool bert_wordpiece(bert_tokens *tokens, const bert_tokenizer *z) {
+    bert_word *word = &tokens->word;
+    bert_columns *out = &tokens->out;
+    const bool kept = word->chars <= z->max_chars;
+    if (!bert_columns_reserve(out, &tokens->memory, kept ? word->n + 1 : 1, false)) return false;
+    const size_t before = out->n;
+    const int32_t index = tokens->next_word++;
+    bool known = false;
+    if (z->word_level) {
+        const int32_t id = bert_vocab_look(&z->vocab, &z->vocab.first, word->bytes, word->n);
+        if (id >= 0) bert_columns_push(out, id, 0, (uint32_t)word->n, index);
+        known = id >= 0;
+    } else if (kept) {
+        known = bert_wordpiece_split(out, &z->vocab, word->bytes, word->n, index);
+    }
+    if (!known) bert_columns_push(out, z->unk, word->first, word->last, index);
+    for (size_t i = before; known && i < out->n; i++) {
+        bert_span *span = &out->offsets[i];
+        *span = (bert_span){word->start[span->start], word->end[span->end - 1]};
+    }
+    return true;
+}
