@@ -36,13 +36,18 @@ static attend_work lay_out(const bert_attend *attend, float *scratch) {
     return work;
 }
 
-/* v [Tk, D] cut into columns of 16. */
+/* v [Tk, D] cut into columns of 16. A whole line is one copy of known size; only the last columns may be fewer. */
 static void pack_values(float *panels, const bert_attend *attend) {
     for (size_t col = 0; col < attend->d; col += BERT_PANEL) {
         const size_t cols = smaller(BERT_PANEL, attend->d - col);
-        for (size_t t = 0; t < attend->tk; t++, panels += BERT_PANEL) {
-            memcpy(panels, attend->v + t * attend->ldv + col, cols * sizeof *panels);
-            memset(panels + cols, 0, (BERT_PANEL - cols) * sizeof *panels);
+        const float *v = attend->v + col;
+        for (size_t t = 0; t < attend->tk; t++, v += attend->ldv, panels += BERT_PANEL) {
+            if (cols == BERT_PANEL) {
+                memcpy(panels, v, BERT_PANEL * sizeof *v);
+                continue;
+            }
+            memset(panels, 0, BERT_PANEL * sizeof *v);
+            memcpy(panels, v, cols * sizeof *v);
         }
     }
 }

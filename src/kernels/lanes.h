@@ -1,8 +1,9 @@
 /* kernels/lanes.h: everything but the products, written once for all vector instruction sets. The file that includes
  * it has defined `lanes`, 16 floats, and static functions on it:
  *     lanes_set(x)  lanes_load(p)  lanes_load_some(p, n, fill)  lanes_store(p, v)  lanes_store_some(p, v, n)
- *     lanes_add  lanes_sub  lanes_mul  lanes_div  lanes_fma(a, b, c): a·b + c  lanes_negate  lanes_abs
+ *     lanes_add  lanes_sub  lanes_mul  lanes_div  lanes_fma(a, b, c): a·b + c  lanes_negate  lanes_abs  lanes_minus_abs
  *     lanes_greater(a, b): a > b ? a : b   lanes_if_less(a, b, x, y): a < b ? x : y
+ *     lanes_zero_if_less(a, b, y): a < b ? +0 : y
  *     lanes_power_of_two(rounded)   lanes_fold_sum(v), lanes_fold_greater(v): the fixed tree   lanes_finite(v)
  * The operations and their order are those of scalar.h and ref.c. Tails go through the same code with a fill that
  * changes nothing.
@@ -37,7 +38,12 @@ INLINE lanes exp_lanes(lanes x) {
     const lanes r = lanes_fma(n, lanes_set(-EXP_LN2_LOW), lanes_fma(n, lanes_set(-EXP_LN2_HIGH), x));
     const lanes p = lanes_fma(horner(EXP_POLY, EXP_DEGREE, r), r, one);
     const lanes power = lanes_mul(lanes_fma(p, r, one), lanes_power_of_two(rounded));
-    return lanes_if_less(x, lanes_set(EXP_CUT), lanes_set(0.0f), power);
+    return lanes_zero_if_less(x, lanes_set(EXP_CUT), power);
+}
+
+INLINE lanes quotient_lanes(lanes a, lanes minus_b, lanes reciprocal) {
+    const lanes q = lanes_mul(a, reciprocal);
+    return lanes_fma(lanes_fma(q, minus_b, a), reciprocal, q);
 }
 
 INLINE lanes tanh_lanes(lanes x) {
@@ -55,13 +61,13 @@ INLINE lanes relu_lanes(lanes x) {
 INLINE lanes gate_lanes(lanes x, lanes z) {
     const lanes e = exp_lanes(lanes_negate(z));
     const lanes tail = lanes_div(e, lanes_add(lanes_set(1.0f), e));
-    return lanes_fma(lanes_negate(lanes_abs(x)), tail, relu_lanes(x));
+    return lanes_fma(lanes_minus_abs(x), tail, relu_lanes(x));
 }
 
 INLINE lanes gelu_erf_lanes(lanes x) {
     const lanes a = lanes_abs(x);
-    const lanes tail = exp_lanes(lanes_negate(horner(GELU_POLY, GELU_DEGREE, a)));
-    return lanes_fma(lanes_negate(a), tail, relu_lanes(x));
+    const lanes tail = exp_lanes(horner(GELU_POLY, GELU_DEGREE, a));
+    return lanes_fma(lanes_minus_abs(x), tail, relu_lanes(x));
 }
 
 INLINE lanes gelu_tanh_lanes(lanes x) {
@@ -134,8 +140,10 @@ static void softmax(float *y, const float *x, size_t n) {
         store_up_to(y + i, e, n - i);
         sum = lanes_add(sum, e);
     }
-    sum = lanes_set(lanes_fold_sum(sum));
-    for (size_t i = 0; i < n; i += 16) store_up_to(y + i, lanes_div(load_up_to(y + i, n - i, 0.0f), sum), n - i);
+    const float total = lanes_fold_sum(sum);
+    const lanes minus_total = lanes_set(-total), reciprocal = lanes_set(1.0f / total);
+    for (size_t i = 0; i < n; i += 16)
+        store_up_to(y + i, quotient_lanes(load_up_to(y + i, n - i, 0.0f), minus_total, reciprocal), n - i);
 }
 
 static void layer_norm(float *y, const float *x, const float *gamma, const float *beta, float eps, size_t h) {
@@ -147,10 +155,11 @@ static void layer_norm(float *y, const float *x, const float *gamma, const float
         const lanes d = lanes_sub(load_up_to(x + i, h - i, mean), means);
         squares = lanes_fma(d, d, squares);
     }
-    const lanes deviation = lanes_set(sqrtf(lanes_fold_sum(squares) / (float)h + eps));
+    const float deviation = sqrtf(lanes_fold_sum(squares) / (float)h + eps);
+    const lanes minus_deviation = lanes_set(-deviation), reciprocal = lanes_set(1.0f / deviation);
     for (size_t i = 0; i < h; i += 16) {
         const lanes d = lanes_sub(load_up_to(x + i, h - i, mean), means);
-        const lanes v = lanes_fma(lanes_div(d, deviation), load_up_to(gamma + i, h - i, 0.0f),
+        const lanes v = lanes_fma(quotient_lanes(d, minus_deviation, reciprocal), load_up_to(gamma + i, h - i, 0.0f),
                                   load_up_to(beta + i, h - i, 0.0f));
         store_up_to(y + i, v, h - i);
     }

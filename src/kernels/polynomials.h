@@ -9,7 +9,7 @@
 #define EXP_ROUND 0x1.8p+23f      /* adding it rounds to an integer, which then sits in the low bits */
 #define EXP_LN2_HIGH 0x1.62e4p-1f /* 15 bits, so n · EXP_LN2_HIGH is exact */
 #define EXP_LN2_LOW 0x1.7f7d1cp-20f
-#define EXP_CUT (-75.0f) /* exp is +0 below: what is kept stays normal when divided by sums up to 2^17 */
+#define EXP_CUT (-69.0f) /* exp is +0 below: even the remainders of dividing what is kept by a sum are exact */
 
 /* 2·√(2/π) and 0.044715 times it: tanh GELU is x·σ(a·(LINEAR + CUBIC·a²)). */
 #define GELU_LINEAR 0x1.988454p+0f
@@ -21,9 +21,9 @@
 /* weighted error of the fit: 3.2e-09 */
 static const float EXP_POLY[] = {0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558bcp-5f, 0x1.1239c6p-7f, 0x1.6a4154p-10f};
 /* weighted error of the fit: 2.9e-09 */
-static const float GELU_POLY[] = {0x1.62e426p-1f,   0x1.9885p-1f,    0x1.45eb4ap-2f,  0x1.2a5112p-5f,
-                                  -0x1.41289ep-8f,  0x1.0b793p-14f,  0x1.59eb38p-13f, -0x1.7920eep-15f,
-                                  0x1.a44b94p-18f,  -0x1.fbc298p-22f, 0x1.06580ep-26f};
+static const float GELU_POLY[] = {-0x1.62e426p-1f,   -0x1.9885p-1f,    -0x1.45eb4ap-2f,  -0x1.2a5112p-5f,
+                                  0x1.41289ep-8f,  -0x1.0b793p-14f,  -0x1.59eb38p-13f, 0x1.7920eep-15f,
+                                  -0x1.a44b94p-18f,  0x1.fbc298p-22f, -0x1.06580ep-26f};
 /* weighted error of the fit: 5.1e-09 */
 static const float TANH_POLY[] = {-0x1.55552ep-2f, 0x1.110614p-3f, -0x1.b8173ap-5f, 0x1.512d48p-6f, -0x1.716ccp-8f};
 

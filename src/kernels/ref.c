@@ -74,8 +74,8 @@ static void softmax_ref(float *y, const float *x, size_t n) {
         y[i] = exp_scalar(x[i] - max);
         lane[i % LANES] += y[i];
     }
-    const float sum = fold_sum(lane);
-    for (size_t i = 0; i < n; i++) y[i] /= sum;
+    const float sum = fold_sum(lane), reciprocal = 1.0f / sum;
+    for (size_t i = 0; i < n; i++) y[i] = quotient_scalar(y[i], sum, reciprocal);
 }
 
 static void layer_norm_ref(float *y, const float *x, const float *gamma, const float *beta, float eps, size_t h) {
@@ -86,8 +86,9 @@ static void layer_norm_ref(float *y, const float *x, const float *gamma, const f
         const float d = x[i] - mean;
         square[i % LANES] = fmaf(d, d, square[i % LANES]);
     }
-    const float deviation = sqrtf(fold_sum(square) / (float)h + eps);
-    for (size_t i = 0; i < h; i++) y[i] = fmaf((x[i] - mean) / deviation, gamma[i], beta[i]);
+    const float deviation = sqrtf(fold_sum(square) / (float)h + eps), reciprocal = 1.0f / deviation;
+    for (size_t i = 0; i < h; i++)
+        y[i] = fmaf(quotient_scalar(x[i] - mean, deviation, reciprocal), gamma[i], beta[i]);
 }
 
 static float sum_squares_ref(const float *x, size_t n) {

@@ -74,12 +74,22 @@ LANES lanes_abs(lanes b) {
     const lanes a = lanes_set(-0.0f);
     return BOTH(_mm256_andnot_ps);
 }
+LANES lanes_minus_abs(lanes a) {
+    const lanes b = lanes_set(-0.0f);
+    return BOTH(_mm256_or_ps);
+}
 LANES lanes_greater(lanes a, lanes b) { return BOTH(_mm256_max_ps); } /* b for equal values and for NaN */
 static inline __m256 half_if_less(__m256 a, __m256 b, __m256 x, __m256 y) {
     return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
 }
 LANES lanes_if_less(lanes a, lanes b, lanes x, lanes y) {
     return (lanes){half_if_less(a.low, b.low, x.low, y.low), half_if_less(a.high, b.high, x.high, y.high)};
+}
+static inline __m256 half_zero_if_less(__m256 a, __m256 b, __m256 y) {
+    return _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_NLT_UQ), y);
+}
+LANES lanes_zero_if_less(lanes a, lanes b, lanes y) {
+    return (lanes){half_zero_if_less(a.low, b.low, y.low), half_zero_if_less(a.high, b.high, y.high)};
 }
 static inline __m256 half_power_of_two(__m256 rounded) {
     const __m256i n = _mm256_slli_epi32(_mm256_castps_si256(rounded), 23);

@@ -61,9 +61,13 @@ LANES lanes_div(lanes a, lanes b) { return _mm512_div_ps(a, b); }
 LANES lanes_fma(lanes a, lanes b, lanes c) { return _mm512_fmadd_ps(a, b, c); }
 LANES lanes_negate(lanes a) { return _mm512_xor_ps(a, _mm512_set1_ps(-0.0f)); }
 LANES lanes_abs(lanes a) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), a); }
+LANES lanes_minus_abs(lanes a) { return _mm512_or_ps(_mm512_set1_ps(-0.0f), a); }
 LANES lanes_greater(lanes a, lanes b) { return _mm512_max_ps(a, b); } /* b for equal values and for NaN */
 LANES lanes_if_less(lanes a, lanes b, lanes x, lanes y) {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
+}
+LANES lanes_zero_if_less(lanes a, lanes b, lanes y) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_NLT_UQ), y);
 }
 LANES lanes_power_of_two(lanes rounded) {
     const __m512i n = _mm512_slli_epi32(_mm512_castps_si512(rounded), 23);

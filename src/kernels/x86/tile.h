@@ -41,7 +41,7 @@ TILE_INLINE void prefetch_ahead(const bert_tile *tile, uintptr_t ahead, size_t p
 /* One chunk: each sum runs from +0 over ascending k, one fma after the other. */
 TILE_INLINE void tile_chunk(const bert_tile *tile, size_t rows, int wide, size_t panels, size_t from, size_t count,
                             int resume) {
-    const size_t ldx = tile->ldx;
+    size_t ldx = tile->ldx;
     const float *x0 = tile->x + from, *x1 = x0 + 3 * ldx, *x2 = x1 + 3 * ldx, *x3 = x2 + 3 * ldx;
     const float *w_a = tile->w + from * BERT_PANEL, *w_b = tile_second(tile) + from * BERT_PANEL;
     uintptr_t ahead = tile->ahead + from / 8 * tile->lines * 64;
@@ -52,6 +52,7 @@ TILE_INLINE void tile_chunk(const bert_tile *tile, size_t rows, int wide, size_t
         ahead += tile->lines * 64;
 #pragma GCC unroll 8
         for (size_t step = 0; step < 8; step++) {
+            __asm__("" : "+r"(ldx)); /* else gcc computes an address for every row and step, and spills them */
             const vec wa = vec_load(w_a + step * BERT_PANEL), wb = wide ? vec_load(w_b + step * BERT_PANEL) : wa;
             TILE_EACH_ROW(ROW_STEP)
         }
