@@ -53,10 +53,9 @@ run_tests() {
     return $status
 }
 
-check_tree() {
-    python3 tests/check_tree.py
-    python3 tests/check_includes.py
-}
+check_tree() { python3 tests/check_tree.py; }
+
+check_includes() { python3 tests/check_includes.py; }
 
 check_headers() {
     local n=0 header way
@@ -149,6 +148,15 @@ check_fuzz() {
     done
     [ "$n" -gt 0 ] || { echo "no fuzz target was built"; return 1; }
     printf '%d passed, 0 failed\n' "$n"
+}
+
+# check_neon: kernels and their test alone, so that no library is needed for arm64 but the C library.
+check_neon() {
+    need_packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+    aarch64-linux-gnu-gcc -static -pthread -std=c17 -O2 -Wall -Wextra -Wshadow -Wconversion -Werror -D_GNU_SOURCE \
+        -ffp-contract=off -Iinclude -Isrc -o $WORK/kernels-arm64 \
+        tests/kernels/*.c src/kernels/*.c src/kernels/arm/*.c src/base/*.c -lm
+    qemu-aarch64 $WORK/kernels-arm64
 }
 
 check_coverage() {
