@@ -138,25 +138,21 @@ check_bertviz() {
 
 check_fuzz() {
     local target n=0
-    [ -f $WORK/fuzz/build.ninja ] || CC=clang meson setup $WORK/fuzz -Dfuzz=true -Db_lundef=false
-    ninja -C $WORK/fuzz
+    build fuzz clang -Dfuzz=true -Db_lundef=false
     for target in "$WORK"/fuzz/tests/fuzz/fuzz_*; do
         case $target in *.p) continue ;; esac   # meson's folder of objects
         mkdir -p "$WORK/corpus/${target##*/}"
-        "$target" -max_total_time="${FUZZ_SECONDS:-60}" -print_final_stats=1 "$WORK/corpus/${target##*/}"
+        "$target" -max_total_time="${FUZZ_SECONDS:-60}" -print_final_stats=1 "$WORK/corpus/${target##*/}" \
+            tests/data/hostile/*/
         n=$((n + 1))
     done
     [ "$n" -gt 0 ] || { echo "no fuzz target was built"; return 1; }
     printf '%d passed, 0 failed\n' "$n"
 }
 
-# check_neon: kernels and their test alone, so that no library is needed for arm64 but the C library.
 check_neon() {
     need_packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
-    aarch64-linux-gnu-gcc -static -pthread -std=c17 -O2 -Wall -Wextra -Wshadow -Wconversion -Werror -D_GNU_SOURCE \
-        -ffp-contract=off -Iinclude -Isrc -o $WORK/kernels-arm64 \
-        tests/kernels/*.c src/kernels/*.c src/kernels/arm/*.c src/base/*.c -lm
-    qemu-aarch64 $WORK/kernels-arm64
+    scripts/check_neon
 }
 
 check_coverage() {

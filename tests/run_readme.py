@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs what README.md shows: run_readme.py BERT [README]
 
-  ```console   lines with `$ ` are commands, the lines below each are its output; `…` in a line stands for anything.
-               Lines that end in a backslash go on in the next.
+  ```console   lines with `$ ` are commands, the lines below each are its output; `…` stands for anything in a line,
+               and alone in a line for any lines. Commands that end in a backslash go on in the next line.
   ```sh        is for people: only checked to name scripts that exist and can be run.
   ```c         right below `<!-- file: PATH -->`: must be that file, from its first #include on.
 
@@ -31,8 +31,9 @@ def commands(text):
 
 
 def matches(expected, found):
-    pattern = ".*".join(re.escape(piece) for piece in expected.rstrip().split("…"))
-    return re.fullmatch(pattern, found.rstrip()) is not None
+    lines = [r"(?:.*\n)*" if line == "…" else ".*".join(map(re.escape, line.split("…"))) + r"\n"
+             for line in expected.rstrip().splitlines()]
+    return re.fullmatch("".join(lines), found.rstrip() + "\n" if found.strip() else "") is not None
 
 
 def models():
