@@ -27,4 +27,15 @@ static inline size_t bert_round_up(size_t a, size_t step) {
     return (a + step - 1) / step * step;
 }
 
+/* Which of n runs, laid one behind the other and beginning at first[0] = 0, first[1], …, holds place `at`. */
+static inline size_t bert_run_at(const size_t *first, size_t n, size_t at) {
+    size_t low = 0, high = n;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (first[middle] <= at) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
 #endif

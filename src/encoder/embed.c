@@ -1,20 +1,10 @@
 /* encoder/embed.c: token ids to the first hidden states: LayerNorm(word + type + position). */
 #include "base/error.h"
+#include "base/size.h"
 #include "encoder/session.h"
 #include "encoder/taps.h"
 
 enum { ITEM_ROWS = 16 };
-
-/* position[i] of the packed batch: its place in its own text. Texts are found by walking, since items are in order. */
-static size_t text_of(const bert_batch *batch, size_t token) {
-    size_t low = 0, high = batch->n;
-    while (high - low > 1) {
-        const size_t middle = low + (high - low) / 2;
-        if (batch->start[middle] <= token) low = middle;
-        else high = middle;
-    }
-    return low;
-}
 
 /* In HF's order of addition, which decides the last bit. */
 static void add_rows(float *y, const float *word, const float *type, const float *position, size_t h) {
@@ -47,7 +37,7 @@ static bert_status embed_item(void *arg, size_t item, int slot, bert_error *err)
     const bert_batch *batch = pass->batch;
     const size_t first = item * ITEM_ROWS;
     const size_t last = first + ITEM_ROWS < pass->tokens ? first + ITEM_ROWS : pass->tokens;
-    size_t text = text_of(batch, first);
+    size_t text = bert_run_at(batch->start, batch->n, first);
     for (size_t token = first; token < last; token++) {
         if (token == batch->start[text + 1]) text++;
         TRY(embed_token(pass, token, token - batch->start[text], bert_pass_scratch(pass, slot), err));

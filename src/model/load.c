@@ -44,19 +44,9 @@ typedef struct loader {
     size_t slot_floats;
 } loader;
 
-static size_t param_of_item(const loader *l, size_t item) {
-    size_t low = 0, high = l->n_params;
-    while (high - low > 1) {
-        const size_t middle = low + (high - low) / 2;
-        if (l->first_item[middle] <= item) low = middle;
-        else high = middle;
-    }
-    return low;
-}
-
 static bert_status load_item(void *arg, size_t item, int slot, bert_error *err) {
     const loader *l = arg;
-    const size_t number = param_of_item(l, item);
+    const size_t number = bert_run_at(l->first_item, l->n_params, item);
     const bert_param *p = l->params[number];
     const size_t step = rows_per_item(p), row = (item - l->first_item[number]) * step;
     const size_t rows = p->rows - row < step ? p->rows - row : step;
