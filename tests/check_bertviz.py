@@ -4,11 +4,14 @@
 Needs torch and bertviz, so it runs by name (`scripts/check bertviz`). --record stores each file that bertviz took in
 tests/data/bertviz/, and tests/test_bertviz_record.py, which needs neither, holds the command to that.
 """
+import contextlib
+import io
 import json
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 import bertviz
 import torch
@@ -44,8 +47,17 @@ def check(found):
         assert len(shown["attention"]) == (1 if found["sentence_b_start"] is None else 5), view.__name__
 
 
+def run_readme_block(bert, model):
+    """The Python that README shows, on a file that the command wrote."""
+    block = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        pathlib.Path("fox.json").write_text(json.dumps(ask(bert, model, CASES["single"])), encoding="utf-8")
+        with contextlib.redirect_stdout(io.StringIO()):  # outside a notebook the page is only named
+            exec(block[1], {})
+
+
 def main():
-    bert, model = sys.argv[1:3]
+    bert, model = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:3])
     for name, arguments in CASES.items():
         found = ask(bert, model, arguments)
         check(found)
@@ -54,7 +66,8 @@ def main():
             RECORDS.mkdir(parents=True, exist_ok=True)
             record = {"model": pathlib.Path(model).name, "arguments": arguments, "bertviz": "1.4.1", "file": found}
             (RECORDS / f"{name}.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
-    print(f"{2 * len(CASES)} passed, 0 failed")
+    run_readme_block(bert, model)
+    print(f"{2 * len(CASES) + 1} passed, 0 failed")
 
 
 if __name__ == "__main__":
