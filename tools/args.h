@@ -24,6 +24,9 @@ typedef struct settings {
     size_t dim;
     const char *as, *against;
     double tolerance;
+    const char *shapes, *tokenizer;
+    size_t repeat;
+    int json;
     /* output */
     const char *output, *format;
     int progress, quiet;

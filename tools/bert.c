@@ -13,7 +13,7 @@
 #include "signals.h"
 
 static const command *const commands[] = {&command_encode,  &command_attention, &command_tokenize,
-                                          &command_inspect, &command_verify,    NULL};
+                                          &command_inspect, &command_verify,    &command_bench, NULL};
 
 static int print(const buffer *b) {
     sink *out;

@@ -4,6 +4,7 @@
 
 #include "args.h"
 
-extern const command command_encode, command_attention, command_tokenize, command_inspect, command_verify;
+extern const command command_encode, command_attention, command_tokenize, command_inspect, command_verify,
+    command_bench;
 
 #endif
