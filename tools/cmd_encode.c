@@ -125,8 +125,8 @@ static int embed_texts(job *j) {
     window_gather(w);
     j->vectors = need_more(j->vectors, w->n_texts * j->wants.dim, sizeof *j->vectors);
     j->infos = need_more(j->infos, w->n_texts, sizeof *j->infos);
-    while (bert_embed(j->engine.session, j->engine.pipeline, j->vectors, w->texts, w->n_texts, &j->embed, j->infos,
-                      &err)) {
+    while (w->n_texts && bert_embed(j->engine.session, j->engine.pipeline, j->vectors, w->texts, w->n_texts, &j->embed,
+                                    j->infos, &err)) {
         int one_text = err.code == BERT_TOO_LONG || err.code == BERT_INVALID_ARGUMENT;
         if (!one_text || !found) return say_failure(&err);
         bert_tokenize_options options = engine_tokenize_options(&j->engine, j->s);

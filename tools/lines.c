@@ -24,7 +24,8 @@ static int read_more(lines *l) {
         l->data = need_more(l->data, l->room, 1);
     }
     for (;;) {
-        if (!signals_wait_readable(l->fd, 1) && signals_caught()) return signals_status();
+        signals_wait_readable(l->fd, 1);
+        if (signals_caught()) return signals_status();
         ssize_t got = read(l->fd, l->data + l->end, LINES_READ);
         if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (got < 0) return say_error("%s: cannot read: %s", l->name, strerror(errno));

@@ -93,7 +93,7 @@ int window_tokenize(window *w, bert_tokens **tokens, const bert_tokenizer *token
     bert_error err;
     size_t found = 1;
     window_gather(w);
-    while (bert_tokenize(tokens, tokenizer, w->texts, w->n_texts, options, &err)) {
+    while (w->n_texts && bert_tokenize(tokens, tokenizer, w->texts, w->n_texts, options, &err)) {
         if (!concerns_text(err.code) || !found) return say_failure(&err);
         TRY(window_screen(w, tokenizer, options, &found));
     }

@@ -95,7 +95,8 @@ class Signals(Case):
     def stop(self, running, number):
         began = time.monotonic()
         running.send_signal(number)
-        out, err = running.communicate(timeout=10)
+        running.wait(10)
+        out, err = running.communicate()
         self.assertLess(time.monotonic() - began, 0.5 if "ASAN" not in os.environ.get("BERT_TEST_MODE", "") else 5)
         self.assertEqual((running.returncode, err), (128 + number, b""))
         return out
