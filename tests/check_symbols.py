@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What libbert.so shows and takes: check_symbols.py LIBBERT_SO
 
-Exported is exactly what include/bert marks BERT_API. Of libm it imports fma and square root only, which
-IEEE 754 rounds correctly: nothing else is the same on every machine. It imports nothing that prints, ends the program, or reads the environment or locale,
-and it has no writable variables.
+Exported is exactly what include/bert marks BERT_API. Of libm it imports fma and square root only, which IEEE 754
+rounds correctly: nothing else is the same on every machine. It imports nothing that prints, ends the program, or
+reads the environment or locale, and it has no writable variables.
 """
 import pathlib
 import re
