@@ -51,7 +51,7 @@ static bert_session *open_session(const bert_model *m, const bert_workers *worke
 
 static bert_tap tap_of(bert_site site, int32_t layer, float *dst, size_t dst_len) {
     bert_tap tap = BERT_TAP_INIT;
-    tap.site = site;
+    tap.site = (int32_t)site;
     tap.layer = layer;
     tap.dst = dst;
     tap.dst_len = dst_len;

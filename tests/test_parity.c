@@ -105,7 +105,7 @@ static void check_family(checker *c, const bert_safetensors *file, const bert_ba
         double *hf = read_f64(file, "f32", FAMILIES[f].name, pooler ? -1 : layer, &m);
         float *ours = malloc(n * sizeof *ours + 1);
         bert_tap tap = BERT_TAP_INIT;
-        tap.site = FAMILIES[f].site;
+        tap.site = (int32_t)FAMILIES[f].site;
         tap.layer = layer;
         tap.dst = ours;
         tap.dst_len = n;
