@@ -218,7 +218,7 @@ static void check_generated(const row *r, void *arg) {
     const long more = memory_line("VmHWM:") - before;
     const bool many = strncmp(r->file, "gen:tensors", 11) == 0;
     if (BERT_TEST_ASAN || BERT_TEST_TSAN) return;
-    cr_expect_lt(took, 2.0, "%s took %.2f s", r->file, took);
+    cr_expect_lt(took, 5.0, "%s took %.2f s", r->file, took); /* 0.4 s without an emulator */
     cr_expect_lt(more, many ? 256 << 10 : 10 << 10, "%s took %ld KiB", r->file, more);
 }
 

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -168,20 +167,4 @@ Test(pool, a_child_works_alone, .timeout = 60) {
     cr_expect_eq(child(pool, 2), 0);
     cr_expect(all_once(bert_pool_workers(pool), 50), "the parent goes on with its threads");
     bert_pool_close(&pool);
-}
-
-Test(pool, too_little_room_for_threads_is_an_error) {
-    if (BERT_TEST_ASAN || BERT_TEST_TSAN) cr_skip_test("sanitizers need the whole address space");
-    struct rlimit before, limit;
-    cr_assert_eq(getrlimit(RLIMIT_AS, &before), 0);
-    limit = before;
-    limit.rlim_cur = 256 << 20; /* 1000 stacks of 1 MiB do not fit */
-    cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
-    bert_pool *pool;
-    bert_error err;
-    const bert_status status = bert_pool_open(&pool, 1000, &err);
-    cr_assert_eq(setrlimit(RLIMIT_AS, &before), 0);
-    cr_expect_eq(status, BERT_NO_MEMORY);
-    cr_expect_null(pool);
-    cr_expect(strstr(err.text, " of 1000 threads") != NULL, "%s", err.text);
 }
