@@ -1,0 +1,184 @@
+/* tests/kernels/functions.c: exp, tanh, the activations, softmax, LayerNorm and the sums. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "kernels/scalar.h"
+
+/* What a function may be wrong by: `absolute`, or `ulps` of the result, whichever is more. Stated in
+ * docs/numerics.md, found by --all-floats. */
+typedef struct math_function {
+    const char *name;
+    bert_epilogue epilogue; /* NONE: exp, which is not an epilogue */
+    double (*truth)(double x);
+    double low, high; /* where the bound holds */
+    double absolute, ulps;
+} math_function;
+
+static double phi(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
+static double gelu_erf(double x) { return x * phi(x); }
+static double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+static double gelu_tanh(double x) { return x * sigmoid(2 * 0.79788456080286535588 * (x + 0.044715 * x * x * x)); }
+static double silu(double x) { return x * sigmoid(x); }
+
+static const math_function functions[] = {
+    {"exp", BERT_EPILOGUE_NONE, exp, EXP_CUT, 88.0, 0.0, 1.1},
+    {"tanh", BERT_EPILOGUE_TANH, tanh, -FLT_MAX, FLT_MAX, 0.0, 2.0},
+    {"gelu_erf", BERT_EPILOGUE_GELU_ERF, gelu_erf, -FLT_MAX, FLT_MAX, 4e-8, 2.0},
+    {"gelu_tanh", BERT_EPILOGUE_GELU_TANH, gelu_tanh, -FLT_MAX, FLT_MAX, 1e-7, 2.0},
+    {"silu", BERT_EPILOGUE_SILU, silu, -FLT_MAX, FLT_MAX, 4e-8, 2.0},
+};
+enum { N_FUNCTIONS = sizeof functions / sizeof functions[0] };
+
+static void apply(const bert_kernels *kernels, const math_function *function, float *y, const float *x, size_t n) {
+    if (function->epilogue == BERT_EPILOGUE_NONE) {
+        for (size_t i = 0; i < n; i++) y[i] = exp_scalar(x[i]);
+        return;
+    }
+    const bert_linear linear = {.y = y, .ldy = n, .epilogue = function->epilogue, .t = 1, .n = n};
+    kernels->finish(&linear, x, n, 0, 1, 0, n);
+}
+
+/* Distance in units of the last place of the true value; subnormals count as the smallest normal does. */
+static double ulps(double y, double truth) {
+    int exponent;
+    frexp(truth, &exponent);
+    return fabs(y - truth) / ldexp(1.0, (exponent < -125 ? -125 : exponent) - 24);
+}
+
+typedef struct worst_case {
+    double absolute, ulps, beyond; /* beyond: ulps where the absolute bound does not already suffice */
+    float absolute_at, beyond_at;
+} worst_case;
+
+static void compare(const math_function *function, worst_case *worst, const float *x, const float *y, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (!(x[i] >= function->low && x[i] <= function->high)) continue;
+        const double truth = function->truth(x[i]);
+        if (fabs(truth) > FLT_MAX) continue;
+        const double off = fabs(y[i] - truth), units = ulps(y[i], truth);
+        if (!(off <= worst->absolute) && fabs(truth) < 4.0) worst->absolute = off, worst->absolute_at = x[i];
+        if (!(units <= worst->ulps)) worst->ulps = units;
+        if (!(off <= function->absolute) && !(units <= worst->beyond)) worst->beyond = units, worst->beyond_at = x[i];
+    }
+}
+
+static void check_function(const bert_kernels *kernels, const math_function *function) {
+    enum { COUNT = 200000 };
+    float *x = floats(COUNT), *y = floats(COUNT), *expected = floats(COUNT);
+    for (size_t i = 0; i < COUNT; i++) x[i] = i % 2 ? random_edge() : random_float() * 12.0f;
+    apply(kernels, function, y, x, COUNT);
+    apply(&bert_kernels_ref, function, expected, x, COUNT);
+    CHECK(memcmp(y, expected, COUNT * sizeof *y) == 0, "%s %s: other bits than ref", kernels->name, function->name);
+    worst_case worst = {0};
+    compare(function, &worst, x, y, COUNT);
+    CHECK(worst.beyond <= function->ulps, "%s %s: %.3f ulp off at %a", kernels->name, function->name, worst.beyond,
+          (double)worst.beyond_at);
+    free(x), free(y), free(expected);
+}
+
+/* Every float, in blocks: the best instruction set against ref, and against double precision. */
+int all_floats(const char *name) {
+    const math_function *function = NULL;
+    for (size_t i = 0; i < N_FUNCTIONS; i++)
+        if (strcmp(functions[i].name, name) == 0) function = &functions[i];
+    if (!function) return fprintf(stderr, "unknown function \"%s\"\n", name), 2;
+    enum { BLOCK = 1 << 16 };
+    float *x = floats(BLOCK), *y = floats(BLOCK), *expected = floats(BLOCK);
+    const bert_kernels *kernels = bert_kernels_get(BERT_ISA_AUTO);
+    worst_case worst = {0};
+    for (uint64_t first = 0; first < UINT64_C(1) << 32; first += BLOCK) {
+        size_t n = 0;
+        for (uint32_t i = 0; i < BLOCK; i++) {
+            const uint32_t bits = (uint32_t)first + i;
+            memcpy(&x[n], &bits, sizeof bits);
+            n += isfinite(x[n]) ? 1 : 0;
+        }
+        apply(kernels, function, y, x, n);
+        apply(&bert_kernels_ref, function, expected, x, n);
+        CHECK(memcmp(y, expected, n * sizeof *y) == 0, "%s: other bits than ref from %08x on", name, (unsigned)first);
+        compare(function, &worst, x, y, n);
+    }
+    printf("%s on %s: absolute error where |result| < 4: %.3g (at %a); ulps: %.3f; beyond the absolute bound of %g: "
+           "%.3f ulp (at %a)\n", name, kernels->name, worst.absolute, (double)worst.absolute_at, worst.ulps,
+           function->absolute, worst.beyond, (double)worst.beyond_at);
+    CHECK(worst.beyond <= function->ulps, "%s: %.3f ulp off", name, worst.beyond);
+    free(x), free(y), free(expected);
+    return failures > 0;
+}
+
+/* One row operation on its own copy, with a guard behind: same bits, nothing written too far. */
+static void check_row(const bert_kernels *kernels, const char *what, const float *y, const float *expected, size_t n) {
+    CHECK(memcmp(y, expected, n * sizeof *y) == 0, "%s %s, n %zu: other bits than ref", kernels->name, what, n);
+}
+
+static void check_softmax(const bert_kernels *kernels, const float *x, size_t n, float *y, float *expected) {
+    kernels->softmax(y, x, n);
+    bert_kernels_ref.softmax(expected, x, n);
+    check_row(kernels, "softmax", y, expected, n);
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) sum += y[i];
+    CHECK(fabs(sum - 1.0) <= 1e-6, "%s softmax, n %zu: sums to %.9f", kernels->name, n, sum);
+}
+
+static void check_norm(const bert_kernels *kernels, const float *x, size_t n, float *y, float *expected) {
+    const float *gamma = x + 1, *beta = x + 2;
+    kernels->layer_norm(y, x, gamma, beta, 1e-12f, n);
+    bert_kernels_ref.layer_norm(expected, x, gamma, beta, 1e-12f, n);
+    check_row(kernels, "layer_norm", y, expected, n);
+    double mean = 0.0, var = 0.0;
+    for (size_t i = 0; i < n; i++) mean += x[i] / (double)n;
+    for (size_t i = 0; i < n; i++) var += (x[i] - mean) * (x[i] - mean) / (double)n;
+    for (size_t i = 0; i < n && n > 16; i++) {
+        const double truth = (x[i] - mean) / sqrt(var + 1e-12) * gamma[i] + beta[i];
+        CHECK(fabs(y[i] - truth) <= 2e-6, "%s layer_norm, n %zu: %.9g, truth %.9g", kernels->name, n, (double)y[i],
+              truth);
+    }
+}
+
+static void check_rows(const bert_kernels *kernels, size_t n) {
+    float *x = floats(n + 3), *y = floats(n), *expected = floats(n);
+    for (size_t i = 0; i < n + 3; i++) x[i] = random_float();
+    const float *odd = x + 1; /* no alignment but that of a float */
+    kernels->scale(y, odd, 0.125f, n);
+    bert_kernels_ref.scale(expected, odd, 0.125f, n);
+    check_row(kernels, "scale", y, expected, n);
+    const float sum = kernels->sum_squares(odd, n), expected_sum = bert_kernels_ref.sum_squares(odd, n);
+    check_row(kernels, "sum_squares", &sum, &expected_sum, 1);
+    if (n > 0) {
+        check_norm(kernels, x, n, y, expected);
+        check_softmax(kernels, odd, n, y, expected);
+        for (size_t i = 0; i < n; i++) x[1 + i] = random_float() * 1e30f;
+        check_softmax(kernels, odd, n, y, expected);
+        for (size_t i = 0; i < n; i++) x[1 + i] = random_edge();
+        check_softmax(kernels, odd, n, y, expected);
+        memcpy(y, odd, n * sizeof *y);
+        kernels->softmax(y, y, n);
+        check_row(kernels, "softmax in place", y, expected, n);
+    }
+    free(x), free(y), free(expected);
+}
+
+static void check_finite(const bert_kernels *kernels) {
+    float x[40];
+    for (size_t n = 0; n <= 40; n++) {
+        for (size_t i = 0; i < 40; i++) x[i] = i < n ? random_edge() : NAN;
+        CHECK(kernels->all_finite(x, n), "%s all_finite, n %zu: refuses finite values", kernels->name, n);
+        for (size_t bad = 0; bad < n; bad++) {
+            const float good = x[bad];
+            x[bad] = bad % 3 == 0 ? NAN : bad % 3 == 1 ? INFINITY : -INFINITY;
+            CHECK(!kernels->all_finite(x, n), "%s all_finite, n %zu: misses place %zu", kernels->name, n, bad);
+            x[bad] = good;
+        }
+    }
+}
+
+void check_functions(const bert_kernels *kernels) {
+    random_seed(1);
+    for (size_t i = 0; i < N_FUNCTIONS; i++) check_function(kernels, &functions[i]);
+    for (size_t n = 0; n <= 70; n++) check_rows(kernels, n);
+    check_rows(kernels, 384);
+    check_rows(kernels, 1001);
+    check_finite(kernels);
+}
