@@ -30,8 +30,11 @@ static size_t weight(const record *r) {
 
 int window_fill(window *w, int how) {
     size_t bytes = 0;
+    uint64_t part, whole;
     w->done += w->n;
     w->n = 0;
+    input_progress(w->in, &part, &whole);
+    if (w->done) progress_show(w->done, part, whole); /* what has been read so far is done */
     for (;;) {
         if (signals_caught()) return signals_status();
         record *r = next_room(w);
@@ -45,9 +48,6 @@ int window_fill(window *w, int how) {
         if (w->n >= WINDOW_TEXTS || (w->n > 1 && bytes >= WINDOW_BYTES)) break;
         if (how == WINDOW_STREAM && (bytes >= WINDOW_BYTES || !input_ready(w->in))) break;
     }
-    uint64_t part, whole;
-    input_progress(w->in, &part, &whole);
-    progress_show(w->done, part, whole);
     return 0;
 }
 
