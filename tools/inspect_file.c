@@ -147,7 +147,7 @@ static int is_binary(const char *bytes, size_t n) {
     return 0;
 }
 
-/* By content (cli.md): 8 bytes of length and `{`, or JSON with these members, or lines. */
+/* By content: 8 bytes of length and `{`, or JSON with these members, or lines. */
 static int find_kind(lines *l, kind *is) {
     TRY(lines_peek(l, 9));
     const char *data = l->data + l->begin;

@@ -31,7 +31,7 @@ struct sink {
 static sink *current; /* the one that is open: the command writes to one place at a time */
 
 static int cannot(const sink *out, const char *what) {
-    /* Nobody reads any more, or stdout was closed before we began: no message (cli.md). */
+    /* Nobody reads any more, or stdout was closed before we began: no message. */
     if (errno == EPIPE || (errno == EBADF && out->fd == STDOUT_FILENO)) return EXIT_CLOSED_PIPE;
     return say_error("%s: cannot %s: %s", out->name, what, strerror(errno));
 }
