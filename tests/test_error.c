@@ -63,7 +63,7 @@ Test(error, quote_also_escapes_quotes_and_nul) {
     cr_expect_str_eq(bert_quote(text, sizeof text, "%s%n", 4), "%s%n");
 }
 
-/* Every room from 1 byte up: terminated inside it, whole characters only, an ellipsis exactly where something is missing. */
+/* Every room from 1 byte up: terminated inside it, whole characters, an ellipsis exactly where something is missing. */
 Test(error, cut_at_a_character_with_an_ellipsis) {
     const char *long_text = "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\n\xff plain";
     char whole[64], text[64];

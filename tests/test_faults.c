@@ -1,6 +1,6 @@
 /* Every allocation and every system call of the base and file rooms fails once, and from then on: an error with a
- * message, nothing left behind, and the next call works. The linker puts the functions below in front of the C library's
- * (meson.build lists them). */
+ * message, nothing left behind, and the next call works. The linker puts the functions below in front of those of the
+ * C library (meson.build lists them). */
 #include "scratch.h"
 
 #include <errno.h>

@@ -143,7 +143,8 @@ static size_t write_20_million_dims(char *text) {
 }
 
 static size_t write_64_gb(char *text) {
-    return (size_t)sprintf(text, "{\"a\":{\"dtype\":\"F32\",\"shape\":[131072,131072],\"data_offsets\":[0,68719476736]}}");
+    return (size_t)sprintf(text, "{\"a\":{\"dtype\":\"F32\",\"shape\":[131072,131072],"
+                                 "\"data_offsets\":[0,68719476736]}}");
 }
 
 /* `length` 0: the header is as long as it is. The file is cut or stretched (sparsely) to 8 + length + data. */

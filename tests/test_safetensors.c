@@ -261,7 +261,8 @@ Test(safetensors, cut_while_open) {
     scratch_open(&s);
     bert_safetensors *file;
     bert_error err;
-    cr_assert_eq(bert_safetensors_open(&file, scratch_write(&s, "f", bytes, build(bytes, sample, 0, 25)), &err), BERT_OK);
+    const size_t n = build(bytes, sample, 0, 25);
+    cr_assert_eq(bert_safetensors_open(&file, scratch_write(&s, "f", bytes, n), &err), BERT_OK);
     const bert_tensor_info *z = bert_safetensors_find(file, "z");
     cr_assert_eq(truncate(s.path, (off_t)z->offset + 20), 0);
     float x[6];
@@ -289,7 +290,8 @@ Test(safetensors, threads_share_it) {
     scratch s;
     scratch_open(&s);
     bert_safetensors *file;
-    cr_assert_eq(bert_safetensors_open(&file, scratch_write(&s, "f", bytes, build(bytes, sample, 0, 25)), NULL), BERT_OK);
+    const size_t n = build(bytes, sample, 0, 25);
+    cr_assert_eq(bert_safetensors_open(&file, scratch_write(&s, "f", bytes, n), NULL), BERT_OK);
     pthread_t thread[4];
     for (int i = 0; i < 4; i++) pthread_create(&thread[i], NULL, read_all, file);
     for (int i = 0; i < 4; i++) {

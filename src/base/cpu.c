@@ -39,12 +39,4 @@ void bert_cpu_pause(void) {
     __asm__ volatile("isb"); /* waits about as long as x86's pause; `yield` does nothing on most cores */
 }
 
-#else
-
-bert_cpu bert_cpu_detect(void) {
-    return (bert_cpu){0};
-}
-
-void bert_cpu_pause(void) {}
-
 #endif

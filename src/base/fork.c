@@ -3,19 +3,25 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+enum { NO_ADVICE = -1 }; /* every kernel refuses it */
 #ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK (-1) /* refused by every kernel */
+#define MADV_WIPEONFORK NO_ADVICE
 #endif
 
 static size_t page_bytes(void) {
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* Emulators answer 0 to any advice and do nothing: one that takes what does not exist is not believed. */
+static bool wiped_on_fork(void *page) {
+    return madvise(page, page_bytes(), NO_ADVICE) != 0 && madvise(page, page_bytes(), MADV_WIPEONFORK) == 0;
+}
+
 void bert_fork_mark_open(bert_fork_mark *mark) {
     *mark = (bert_fork_mark){.pid = getpid()};
     void *page = mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return;
-    if (madvise(page, page_bytes(), MADV_WIPEONFORK) != 0) {
+    if (!wiped_on_fork(page)) {
         munmap(page, page_bytes());
         return;
     }

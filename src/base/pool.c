@@ -1,9 +1,9 @@
 /* base/pool.c: a fork-join pool. One job at a time; its tasks are handed out by a counter.
  *
- * A job is published by storing its fields and then, with release, the number of its tasks in `open`. Whoever takes
- * `open` down from above 0 owns one task; only an owner may read the fields, and they stay as they are until `unfinished`
- * has come down to 0, which needs every owner. A worker that was late for a job and takes from the next one's counter
- * thus simply owns a task of the next one.
+ * A job is published by storing its fields and then the number of its tasks in `open`. Whoever takes `open` down from
+ * above 0 owns one task; only an owner may read the fields, and they stay as they are until `unfinished` has come down
+ * to 0, which needs every owner. A worker that was late for one job and takes from the counter of the next thus simply
+ * owns a task of the next.
  */
 #include <bert/base.h>
 
@@ -150,9 +150,9 @@ static int start_workers(bert_pool *pool) {
 }
 
 static bert_pool *new_pool(int threads, int allowed) {
-    size_t bytes;
-    const size_t base = sizeof(bert_pool) + (size_t)threads * sizeof(pthread_t);
-    bert_pool *pool = bert_size_align(&bytes, base, _Alignof(bert_pool)) ? aligned_alloc(_Alignof(bert_pool), bytes) : NULL;
+    const size_t align = _Alignof(bert_pool);
+    const size_t bytes = bert_round_up(sizeof(bert_pool) + (size_t)threads * sizeof(pthread_t), align);
+    bert_pool *pool = aligned_alloc(align, bytes);
     if (pool == NULL) return NULL;
     memset(pool, 0, bytes);
     pool->workers = (bert_workers){.user = pool, .width = threads, .run = run};

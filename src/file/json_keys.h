@@ -1,4 +1,4 @@
-/* file/json_keys.h: the keys of all objects that are open while JSON is being checked, to find one that is there twice. */
+/* file/json_keys.h: the keys of the objects that are open while JSON is checked, to find one that is there twice. */
 #ifndef BERT_FILE_JSON_KEYS_H
 #define BERT_FILE_JSON_KEYS_H
 

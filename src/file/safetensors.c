@@ -172,7 +172,7 @@ bert_status bert_safetensors_read_f32(const bert_safetensors *file, const bert_t
     char quoted[128];
     bert_quote(quoted, sizeof quoted, tensor->name, strlen(tensor->name));
     if (!bert_dtype_is_float(tensor->dtype)) {
-        return bert_fail(err, BERT_UNSUPPORTED, "%s: tensor '%s': dtype %s cannot be read as float32 (F16, BF16, F32, F64 can)",
+        return bert_fail(err, BERT_UNSUPPORTED, "%s: tensor '%s': dtype %s, expected F32, F16, BF16 or F64",
                          bert_source_name(file->source), quoted, bert_dtype_name(tensor->dtype));
     }
     if (first > tensor->count || n > tensor->count - first) {
