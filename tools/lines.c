@@ -39,7 +39,7 @@ int lines_next(lines *l, const char **line, size_t *n) {
     size_t searched = 0;
     *line = NULL;
     for (;;) {
-        char *at = l->data + l->begin;
+        char *at = l->data ? l->data + l->begin : NULL; /* nothing has been read yet */
         size_t waiting = l->end - l->begin;
         char *end = waiting > searched ? memchr(at + searched, '\n', waiting - searched) : NULL;
         if (end || (l->ended && waiting)) {
