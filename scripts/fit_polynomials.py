@@ -42,7 +42,8 @@ def fit(function, weight, low, high, degree):
 def show(name, result):
     coefficients, error = result
     print(f"/* weighted error of the fit: {error:.1e} */")
-    digits = [f"{mantissa.rstrip('0')}p{exponent}f" for mantissa, exponent in (float(c).hex().split("p") for c in coefficients)]
+    parts = [float(c).hex().split("p") for c in coefficients]
+    digits = [f"{mantissa.rstrip('0')}p{exponent}f" for mantissa, exponent in parts]
     print(f"static const float {name}[] = {{{', '.join(digits)}}};")
 
 

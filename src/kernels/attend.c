@@ -76,7 +76,8 @@ static void multiply(const bert_kernels *kernels, float *y, size_t ldy, const fl
     }
 }
 
-static void score_block(const bert_kernels *kernels, const bert_attend *attend, attend_work *work, size_t row, size_t rows) {
+static void score_block(const bert_kernels *kernels, const bert_attend *attend, attend_work *work, size_t row,
+                        size_t rows) {
     float *dots = work->scores;
     const size_t ld = work->ld_scores;
     multiply(kernels, dots, ld, attend->q + row * attend->ldq, attend->ldq, work->k, rows, bert_panels(attend->tk),
@@ -89,7 +90,8 @@ static void score_block(const bert_kernels *kernels, const bert_attend *attend, 
         kernels->scale(work->scores + i * work->ld_scores, dots + i * ld, attend->scale, attend->tk);
 }
 
-static void weigh_block(const bert_kernels *kernels, const bert_attend *attend, attend_work *work, size_t row, size_t rows) {
+static void weigh_block(const bert_kernels *kernels, const bert_attend *attend, attend_work *work, size_t row,
+                        size_t rows) {
     if (!(attend->steps & BERT_ATTEND_SCORES)) {
         work->scores = attend->scores + row * attend->tk;
         work->ld_scores = attend->tk;
@@ -102,7 +104,8 @@ static void weigh_block(const bert_kernels *kernels, const bert_attend *attend, 
         kernels->softmax(work->weights + i * work->ld_weights, work->scores + i * work->ld_scores, attend->tk);
 }
 
-static void sum_block(const bert_kernels *kernels, const bert_attend *attend, attend_work *work, size_t row, size_t rows) {
+static void sum_block(const bert_kernels *kernels, const bert_attend *attend, attend_work *work, size_t row,
+                      size_t rows) {
     if (!(attend->steps & BERT_ATTEND_WEIGHTS)) {
         work->weights = attend->weights + row * attend->tk;
         work->ld_weights = attend->tk;

@@ -68,7 +68,8 @@ static float *new_weights(void) {
 }
 
 /* The best GFLOP/s of a few milliseconds of calls. */
-static double linear_speed(const bert_kernels *kernels, size_t shape, size_t t, const float *x, float *y, float *weights) {
+static double linear_speed(const bert_kernels *kernels, size_t shape, size_t t, const float *x, float *y,
+                           float *weights) {
     static call_times timing;
     const size_t n = shapes[shape][0], k = shapes[shape][1];
     linear_bench bench = {.kernels = kernels, .weights = weights};
@@ -93,8 +94,8 @@ static void bench_linear(const bert_kernels *kernels) {
                 best[i][j] = larger(best[i][j], linear_speed(kernels, i, ts[j], x, y, weights));
         peak = larger(peak, fma_peak(kernels));
     }
-    printf("linear, best GFLOP/s and share of the peak (%.0f)\n N,   K | T: 1 | 2 | 4 | 8 | 12 | 16 | 32 | 56 | 128 | 256 | 512\n",
-           peak);
+    printf("linear, best GFLOP/s and share of the peak (%.0f)\n N,   K | T:", peak);
+    for (size_t j = 0; j < N_T; j++) printf(" %zu%s", ts[j], j + 1 < N_T ? " |" : "\n");
     for (size_t i = 0; i < N_SHAPES; i++) {
         printf("%4zu,%4zu", shapes[i][0], shapes[i][1]);
         for (size_t j = 0; j < N_T; j++) printf(" | %3.0f %2.0f%%", best[i][j], 100 * best[i][j] / peak);
@@ -121,7 +122,8 @@ static void one_attend(void *arg, size_t i) {
 }
 
 static void bench_attend(const bert_kernels *kernels) {
-    static const size_t heads[][2] = {{64, 8}, {64, 32}, {64, 128}, {64, 512}, {32, 8}, {32, 32}, {32, 128}, {32, 512}};
+    static const size_t heads[][2] = {{64, 8}, {64, 32}, {64, 128}, {64, 512},
+                                      {32, 8}, {32, 32}, {32, 128}, {32, 512}};
     static call_times timing;
     printf("attention of a layer, 12 heads: D, T: best ms, GFLOP/s of both products over all, share of peak, median ms\n");
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
@@ -195,7 +197,8 @@ static void one_pack(void *arg, size_t i) {
     const pack_bench *bench = arg;
     (void)i;
     for (size_t row = 0; row < PACK_ROWS; row += BERT_PANEL)
-        bert_pack_panel(bench->kernels, bench->panels + row * PACK_K, bench->w + row * PACK_K, PACK_K, BERT_PANEL, PACK_K);
+        bert_pack_panel(bench->kernels, bench->panels + row * PACK_K, bench->w + row * PACK_K, PACK_K, BERT_PANEL,
+                        PACK_K);
 }
 
 static void bench_pack(const bert_kernels *kernels) {

@@ -78,6 +78,13 @@ static void check_function(const bert_kernels *kernels, const math_function *fun
     free(x), free(y), free(expected);
 }
 
+/* Blocks of floats are compared with double precision where anything happens: 2⁻³² < |x| < 128; elsewhere, where the
+ * functions are straight lines, every 16th block. */
+static int worth_comparing(uint64_t first) {
+    const uint64_t exponent = first >> 23 & 0xff;
+    return (exponent > 127 - 32 && exponent < 127 + 7) || (first >> 16) % 16 == 0;
+}
+
 /* Every float, in blocks: the best instruction set against ref, and against double precision. */
 int all_floats(const char *name) {
     const math_function *function = NULL;
@@ -98,7 +105,7 @@ int all_floats(const char *name) {
         apply(kernels, function, y, x, n);
         apply(&bert_kernels_ref, function, expected, x, n);
         CHECK(memcmp(y, expected, n * sizeof *y) == 0, "%s: other bits than ref from %08x on", name, (unsigned)first);
-        compare(function, &worst, x, y, n);
+        if (worth_comparing(first)) compare(function, &worst, x, y, n);
     }
     printf("%s on %s: absolute error where |result| < 4: %.3g (at %a); ulps: %.3f; beyond the absolute bound of %g: "
            "%.3f ulp (at %a)\n", name, kernels->name, worst.absolute, (double)worst.absolute_at, worst.ulps,

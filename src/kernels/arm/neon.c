@@ -124,7 +124,8 @@ LANES lanes_sub(lanes x, lanes y) { return EACH(vsubq_f32); }
 LANES lanes_mul(lanes x, lanes y) { return EACH(vmulq_f32); }
 LANES lanes_div(lanes x, lanes y) { return EACH(vdivq_f32); }
 LANES lanes_fma(lanes x, lanes y, lanes z) {
-    return (lanes){vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c), vfmaq_f32(z.d, x.d, y.d)};
+    return (lanes){vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c),
+                   vfmaq_f32(z.d, x.d, y.d)};
 }
 LANES lanes_negate(lanes x) { return EACH_ONE(vnegq_f32); }
 LANES lanes_abs(lanes x) { return EACH_ONE(vabsq_f32); }
@@ -146,8 +147,8 @@ static inline float32x4_t power_of_two(float32x4_t rounded) {
 LANES lanes_power_of_two(lanes x) { return EACH_ONE(power_of_two); }
 static inline uint32x4_t is_finite(float32x4_t v) { return vcleq_f32(vabsq_f32(v), vdupq_n_f32(__FLT_MAX__)); }
 static inline int lanes_finite(lanes v) {
-    const uint32x4_t all = vandq_u32(vandq_u32(is_finite(v.a), is_finite(v.b)), vandq_u32(is_finite(v.c), is_finite(v.d)));
-    return vminvq_u32(all) != 0;
+    const uint32x4_t low = vandq_u32(is_finite(v.a), is_finite(v.b)), high = vandq_u32(is_finite(v.c), is_finite(v.d));
+    return vminvq_u32(vandq_u32(low, high)) != 0;
 }
 
 /* Lane i and lane i + 8, then + 4, + 2, + 1. */
