@@ -70,6 +70,11 @@ static uint32_t bits_of(float x) {
     return bits;
 }
 
+/* All ones if the condition holds: selecting by mask keeps the loop free of branches, so that it becomes vectors. */
+static uint32_t mask_of(bool condition) {
+    return -(uint32_t)condition;
+}
+
 /* The 15 bits below the sign move up by 13: 10 bits of fraction become 23. The exponent's bias grows by 127 - 15; that
  * of infinity and NaN (31) by as much again, to 255. Subnormals m·2^-24 are had as (2^-14 + m·2^-24) - 2^-14, which
  * is exact and meets no float subnormal on the way. */
@@ -78,8 +83,9 @@ static uint32_t f16_bits(uint16_t half) {
     const uint32_t exponent = half & 0x7c00, moved = (uint32_t)(half & 0x7fff) << 13;
     const uint32_t rebias = (uint32_t)(127 - 15) << 23, smallest = (uint32_t)(127 - 14) << 23;
     const uint32_t subnormal = bits_of(float_of(moved + smallest) - float_of(smallest));
-    const uint32_t normal = moved + rebias;
-    return sign | (exponent == 0 ? subnormal : exponent == 0x7c00 ? normal + rebias : normal);
+    const uint32_t normal = moved + rebias + (rebias & mask_of(exponent == 0x7c00));
+    const uint32_t is_subnormal = mask_of(exponent == 0);
+    return sign | (subnormal & is_subnormal) | (normal & ~is_subnormal);
 }
 
 static void from_f16(float *x, const char *bytes, size_t n) {
