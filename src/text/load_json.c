@@ -86,25 +86,24 @@ static bert_status bad_id(bert_loader *loader, bert_json token, bert_json id) {
                      loader->file, name, value);
 }
 
-static bert_status load_vocab(bert_loader *loader, bert_json vocab) {
-    bert_tokenizer *z = loader->z;
+/* `bytes` has room for the longest spelling. */
+static bert_status load_tokens(bert_loader *loader, bert_json vocab, char *bytes) {
     bert_json token, id;
-    bert_status status = BERT_OK;
+    int64_t n;
+    if (!bert_vocab_reserve(&loader->z->vocab, vocab.len / 16, vocab.len)) return bert_load_no_memory(loader);
+    for (size_t place = 0; bert_json_next(vocab, &place, &token, &id);) {
+        if (!bert_json_integer(&n, id, 0, INT32_MAX - 1)) return bad_id(loader, token, id);
+        if (!bert_vocab_add(&loader->z->vocab, (int32_t)n, bytes, bert_json_string(bytes, token)))
+            return bert_load_no_memory(loader);
+    }
+    return BERT_OK;
+}
+
+static bert_status load_vocab(bert_loader *loader, bert_json vocab) {
     if (bert_json_kind_of(vocab) != BERT_JSON_OBJECT)
         return bert_fail(loader->err, BERT_BAD_FILE, "%s: model.vocab is not an object", loader->file);
-    char *bytes = malloc(vocab.len); /* the longest spelling is shorter */
-    if (bytes == NULL) return bert_fail(loader->err, BERT_NO_MEMORY, "%s: no memory for model.vocab", loader->file);
-    for (size_t place = 0; bert_json_next(vocab, &place, &token, &id);) {
-        int64_t n;
-        if (!bert_json_integer(&n, id, 0, INT32_MAX - 1)) {
-            status = bad_id(loader, token, id);
-            break;
-        }
-        if (!bert_vocab_add(&z->vocab, (int32_t)n, bytes, bert_json_string(bytes, token))) {
-            status = bert_fail(loader->err, BERT_NO_MEMORY, "%s: no memory for model.vocab", loader->file);
-            break;
-        }
-    }
+    char *bytes = malloc(vocab.len);
+    const bert_status status = bytes != NULL ? load_tokens(loader, vocab, bytes) : bert_load_no_memory(loader);
     free(bytes);
     return status;
 }
@@ -218,8 +217,8 @@ bert_status bert_load_json(bert_loader *loader, const char *text, size_t len) {
     enum { MEMBERS = sizeof members / sizeof *members };
     bert_json root, key, value;
     TRY(bert_json_check_file(&root, text, len, loader->file, loader->err));
-    if (bert_json_kind_of(root) != BERT_JSON_OBJECT || !bert_json_member(root, "model", &value))
-        return bert_fail(loader->err, BERT_BAD_FILE, "%s: not a tokenizer: no object with a model", loader->file);
+    if (bert_json_kind_of(root) != BERT_JSON_OBJECT)
+        return bert_fail(loader->err, BERT_BAD_FILE, "%s: not a tokenizer: no object", loader->file);
     for (size_t place = 0; bert_json_next(root, &place, &key, &value);) {
         size_t i = 0;
         while (i < MEMBERS && !bert_json_equals(key, members[i].name)) i++;
@@ -229,6 +228,8 @@ bert_status bert_load_json(bert_loader *loader, const char *text, size_t len) {
                              bert_quote(name, sizeof name, key.at, key.len));
         TRY(members[i].load(loader, value));
     }
+    if (loader->special[BERT_SPECIAL_UNK] == NULL)
+        return bert_fail(loader->err, BERT_BAD_FILE, "%s: not a tokenizer: it has no model", loader->file);
     loader->json = true;
     return loader->single.n > 0 ? BERT_OK : bert_load_processor(loader, (bert_json){"null", 4});
 }

@@ -35,6 +35,7 @@ bert_status bert_load_vocab(bert_loader *loader, const char *text, size_t len) {
         text += 3;
         TRY(bert_load_differs(loader, "%s: a byte-order mark at its beginning was skipped", loader->file));
     }
+    if (!bert_vocab_reserve(&loader->z->vocab, len / 8, len)) return bert_load_no_memory(loader);
     for (int32_t id = 0; text < end; id++) {
         const char *lf = memchr(text, '\n', (size_t)(end - text));
         const size_t n = (size_t)((lf != NULL ? lf : end) - text);

@@ -6,6 +6,17 @@
 #include "base/error.h"
 #include "base/size.h"
 
+bool bert_vocab_reserve(bert_vocab *vocab, size_t tokens, size_t bytes) {
+    size_t room;
+    void *grown = vocab->bytes, *entries = vocab->entries;
+    if (!bert_size_add(&room, bytes, BERT_VOCAB_PAD)) return false;
+    const bool done = bert_memory_grow(&vocab->memory, &grown, &vocab->bytes_room, room, 1) &&
+                      bert_memory_grow(&vocab->memory, &entries, &vocab->room, tokens, sizeof *vocab->entries);
+    vocab->bytes = grown;
+    vocab->entries = entries;
+    return done;
+}
+
 bool bert_vocab_add(bert_vocab *vocab, int32_t id, const char *bytes, size_t len) {
     size_t need;
     if (!bert_size_add(&need, vocab->bytes_n, len) || need > UINT32_MAX - BERT_VOCAB_PAD) return false;
@@ -22,29 +33,33 @@ bool bert_vocab_add(bert_vocab *vocab, int32_t id, const char *bytes, size_t len
     return true;
 }
 
-static bool table_open(bert_vocab *vocab, bert_vocab_table *table) {
-    size_t slots = 16;
-    while (slots < 2 * vocab->n) slots *= 2;
+static bool table_open(bert_vocab *vocab, bert_vocab_table *table, size_t n, size_t skip) {
+    size_t slots = 64;
+    while (slots < 2 * n) slots *= 2;
+    *table = (bert_vocab_table){.mask = slots - 1, .filter_mask = slots / 16 - 1, .skip = skip};
     table->slots = bert_memory_new(&vocab->memory, slots, sizeof *table->slots);
-    if (table->slots == NULL) return false;
+    table->filter = bert_memory_new(&vocab->memory, slots / 16, sizeof *table->filter);
+    if (table->slots == NULL || table->filter == NULL) return false;
     for (size_t i = 0; i < slots; i++) table->slots[i].id = -1;
-    table->mask = slots - 1;
     return true;
 }
 
+static void table_free(const bert_vocab *vocab, bert_vocab_table *table) {
+    bert_memory_free(&vocab->memory, table->slots, table->mask + 1, sizeof *table->slots);
+    bert_memory_free(&vocab->memory, table->filter, table->filter_mask + 1, sizeof *table->filter);
+}
+
 /* Returns the id that the spelling had before, -1 if it is new. */
-static int32_t table_put(const bert_vocab *vocab, bert_vocab_table *table, uint32_t at, uint32_t len, int32_t id) {
-    const uint8_t *text = vocab->bytes + at;
+static int32_t table_put(const bert_vocab *vocab, bert_vocab_table *table, bert_vocab_entry entry) {
+    const uint8_t *text = vocab->bytes + entry.at + table->skip;
+    const size_t len = entry.len - table->skip;
     const uint64_t head = bert_vocab_word(text, len);
-    const uint64_t tail = len > 8 ? bert_vocab_word(text + (len & ~7u), len & 7) : 0;
-    size_t i = bert_vocab_hash(text, len, head, tail) & table->mask;
-    bert_vocab_slot *slot;
-    while ((slot = &table->slots[i])->id >= 0) {
-        if (slot->len == len && memcmp(vocab->bytes + slot->at, text, len) == 0) break;
-        i = (i + 1) & table->mask;
-    }
-    const int32_t before = slot->id;
-    *slot = (bert_vocab_slot){head, at, len, id};
+    const size_t hash = bert_vocab_hash_of(text, len, head);
+    const int32_t before = bert_vocab_search(vocab, table, text, len, head, hash);
+    size_t i = hash & table->mask;
+    while (table->slots[i].id != before) i = (i + 1) & table->mask;
+    table->slots[i] = (bert_vocab_slot){head, (uint32_t)len, entry.id};
+    table->filter[(hash >> 26) & table->filter_mask] |= UINT64_C(1) << ((hash >> 20) & 63);
     if (len > table->longest) table->longest = len;
     return before;
 }
@@ -79,35 +94,43 @@ static void drop_replaced(bert_vocab *vocab) {
     size_t kept = 0;
     for (size_t i = 0; i < vocab->n; i++) {
         const bert_vocab_entry entry = vocab->entries[i];
-        if (bert_vocab_look(vocab, &vocab->first, vocab->bytes + entry.at, entry.len) == entry.id)
-            vocab->entries[kept++] = entry;
+        if (bert_vocab_look(vocab, &vocab->first, vocab->bytes + entry.at, entry.len) != entry.id)
+            vocab->entries[i].len = UINT32_MAX;
     }
+    for (size_t i = 0; i < vocab->n; i++)
+        if (vocab->entries[i].len != UINT32_MAX) vocab->entries[kept++] = vocab->entries[i];
     vocab->n = kept;
+}
+
+/* Is the entry a piece that continues a word? */
+static bool continues(const bert_vocab *vocab, const bert_vocab_entry *entry, const char *prefix, size_t prefix_len) {
+    return entry->len > prefix_len && memcmp(vocab->bytes + entry->at, prefix, prefix_len) == 0;
 }
 
 bert_status bert_vocab_build(bert_vocab *vocab, const char *prefix, size_t prefix_len, size_t *replaced,
                              bert_error *err) {
+    size_t rest = 0;
     *replaced = 0;
-    if (!table_open(vocab, &vocab->first) || !table_open(vocab, &vocab->rest))
+    TRY(sort_entries(vocab, err));
+    for (size_t i = 0; i < vocab->n; i++) rest += continues(vocab, &vocab->entries[i], prefix, prefix_len);
+    if (!table_open(vocab, &vocab->first, vocab->n, 0) || !table_open(vocab, &vocab->rest, rest, prefix_len))
         return bert_fail(err, BERT_NO_MEMORY, "no memory for a vocabulary of %zu tokens", vocab->n);
     for (size_t i = 0; i < vocab->n; i++) {
         const bert_vocab_entry entry = vocab->entries[i];
-        const int32_t before = table_put(vocab, &vocab->first, entry.at, entry.len, entry.id);
+        const int32_t before = table_put(vocab, &vocab->first, entry);
         if (before >= 0) (*replaced)++;
-        const uint32_t skip = (uint32_t)prefix_len;
-        if (entry.len > prefix_len && memcmp(vocab->bytes + entry.at, prefix, prefix_len) == 0)
-            (void)table_put(vocab, &vocab->rest, entry.at + skip, entry.len - skip, entry.id);
+        if (continues(vocab, &entry, prefix, prefix_len)) (void)table_put(vocab, &vocab->rest, entry);
     }
     if (*replaced > 0) drop_replaced(vocab);
-    return sort_entries(vocab, err);
+    return BERT_OK;
 }
 
 void bert_vocab_free(bert_vocab *vocab) {
     const bert_memory *memory = &vocab->memory;
     bert_memory_free(memory, vocab->bytes, vocab->bytes_room, 1);
     bert_memory_free(memory, vocab->entries, vocab->room, sizeof *vocab->entries);
-    bert_memory_free(memory, vocab->first.slots, vocab->first.mask + 1, sizeof *vocab->first.slots);
-    bert_memory_free(memory, vocab->rest.slots, vocab->rest.mask + 1, sizeof *vocab->rest.slots);
+    table_free(vocab, &vocab->first);
+    table_free(vocab, &vocab->rest);
 }
 
 int32_t bert_vocab_id(const bert_vocab *vocab, const char *bytes, size_t len) {
@@ -115,7 +138,8 @@ int32_t bert_vocab_id(const bert_vocab *vocab, const char *bytes, size_t len) {
     uint64_t head = 0, tail = 0; /* loaded by memcpy: the bytes may end where a page does */
     if (len > 0) memcpy(&head, bytes, len < 8 ? len : 8);
     if (len > 8) memcpy(&tail, bytes + (len & ~(size_t)7), len & 7);
-    return bert_vocab_search(vocab, &vocab->first, (const uint8_t *)bytes, len, head, tail);
+    return bert_vocab_search(vocab, &vocab->first, (const uint8_t *)bytes, len, head,
+                             bert_vocab_hash((const uint8_t *)bytes, len, head, tail));
 }
 
 const bert_vocab_entry *bert_vocab_entry_of(const bert_vocab *vocab, int32_t id) {

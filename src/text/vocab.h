@@ -11,8 +11,7 @@
 #define BERT_VOCAB_PAD 8
 
 typedef struct bert_vocab_slot {
-    uint64_t head; /* first 8 bytes, zeros behind the end */
-    uint32_t at;   /* where its bytes begin */
+    uint64_t head; /* first 8 bytes, zeros behind the end: all of most spellings */
     uint32_t len;
     int32_t id; /* -1: empty */
 } bert_vocab_slot;
@@ -21,6 +20,9 @@ typedef struct bert_vocab_slot {
 typedef struct bert_vocab_table {
     bert_vocab_slot *slots; /* [mask + 1] */
     size_t mask;
+    uint64_t *filter; /* [filter_mask + 1] words; a bit that is 0: no spelling has this hash. Fits the first-level cache */
+    size_t filter_mask;
+    size_t skip;    /* bytes of the prefix that the vocabulary's entries have before these spellings */
     size_t longest; /* bytes of the longest spelling */
 } bert_vocab_table;
 
@@ -38,6 +40,8 @@ typedef struct bert_vocab {
     bert_vocab_table first, rest;
 } bert_vocab;
 
+/* Makes room at once for so many tokens and their bytes; false: no memory. */
+BERT_MUST_USE bool bert_vocab_reserve(bert_vocab *vocab, size_t tokens, size_t bytes);
 /* Takes a spelling in; false: no memory, or more than 4 GiB of them. */
 BERT_MUST_USE bool bert_vocab_add(bert_vocab *vocab, int32_t id, const char *bytes, size_t len);
 
@@ -49,6 +53,7 @@ void bert_vocab_free(bert_vocab *vocab);
 
 /* Id of exactly these bytes (which need no padding), -1 if there is none. */
 int32_t bert_vocab_id(const bert_vocab *vocab, const char *bytes, size_t len);
+
 /* NULL if no entry has this id. */
 const bert_vocab_entry *bert_vocab_entry_of(const bert_vocab *vocab, int32_t id);
 
@@ -74,21 +79,47 @@ static inline size_t bert_vocab_hash(const uint8_t *text, size_t len, uint64_t h
     return (size_t)(h >> 32 ^ h >> 15);
 }
 
+/* Where an entry's bytes begin; only for ids that have an entry. */
+static inline const uint8_t *bert_vocab_bytes(const bert_vocab *vocab, int32_t id) {
+    const bert_vocab_entry *entry = &vocab->entries[id];
+    if ((size_t)id >= vocab->n || entry->id != id) entry = bert_vocab_entry_of(vocab, id);
+    return vocab->bytes + entry->at;
+}
+
 static inline int32_t bert_vocab_search(const bert_vocab *vocab, const bert_vocab_table *table, const uint8_t *text,
-                                        size_t len, uint64_t head, uint64_t tail) {
-    for (size_t i = bert_vocab_hash(text, len, head, tail);; i++) {
+                                        size_t len, uint64_t head, size_t hash) {
+    for (size_t i = hash;; i++) {
         const bert_vocab_slot *slot = &table->slots[i & table->mask];
         if (slot->id < 0) return -1;
         if (slot->head != head || slot->len != len) continue;
-        if (len <= 8 || memcmp(vocab->bytes + slot->at + 8, text + 8, len - 8) == 0) return slot->id;
+        if (len <= 8 || memcmp(bert_vocab_bytes(vocab, slot->id) + table->skip + 8, text + 8, len - 8) == 0)
+            return slot->id;
     }
+}
+
+/* The id of a spelling of at most 8 bytes, which are the first `len` of `bytes`; what follows them does not matter. */
+static inline int32_t bert_vocab_short(const bert_vocab_table *table, uint64_t bytes, size_t len) {
+    const uint64_t head = len < 8 ? bytes & ((UINT64_C(1) << 8 * len) - 1) : bytes;
+    for (size_t i = bert_vocab_hash(NULL, len, head, 0);; i++) {
+        const bert_vocab_slot *slot = &table->slots[i & table->mask];
+        if (slot->id < 0 || (slot->head == head && slot->len == len)) return slot->id;
+    }
+}
+
+/* The hash's place in the filter; its low bits are used for the slot. */
+static inline bool bert_vocab_may_have(const bert_vocab_table *table, size_t hash) {
+    return table->filter[(hash >> 26) & table->filter_mask] >> ((hash >> 20) & 63) & 1;
+}
+
+static inline size_t bert_vocab_hash_of(const uint8_t *text, size_t len, uint64_t head) {
+    return bert_vocab_hash(text, len, head, len > 8 ? bert_vocab_word(text + (len & ~(size_t)7), len & 7) : 0);
 }
 
 /* The id of text[0..len) in the table, -1 if it is not there. */
 static inline int32_t bert_vocab_look(const bert_vocab *vocab, const bert_vocab_table *table, const uint8_t *text,
                                       size_t len) {
-    const uint64_t tail = len > 8 ? bert_vocab_word(text + (len & ~(size_t)7), len & 7) : 0;
-    return bert_vocab_search(vocab, table, text, len, bert_vocab_word(text, len), tail);
+    const uint64_t head = bert_vocab_word(text, len);
+    return bert_vocab_search(vocab, table, text, len, head, bert_vocab_hash_of(text, len, head));
 }
 
 #endif

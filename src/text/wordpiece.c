@@ -3,7 +3,7 @@
 #include "text/tokenizer.h"
 #include "text/utf8.h"
 
-/* Length of the longest entry at text[0, n), 0 if there is none; *id is its id. */
+/* Length of the longest entry at text[0, n), 0 if there is none; *id is its id. Most lengths are not in the filter. */
 static size_t longest(const bert_vocab *vocab, const bert_vocab_table *table, const uint8_t *text, size_t n,
                       int32_t *id) {
     if (n > table->longest) {
@@ -11,8 +11,9 @@ static size_t longest(const bert_vocab *vocab, const bert_vocab_table *table, co
         while (n > 0 && !bert_utf8_begins(text[n])) n--;
     }
     while (n > 0) {
-        *id = bert_vocab_look(vocab, table, text, n);
-        if (*id >= 0) return n;
+        const uint64_t head = bert_vocab_word(text, n);
+        const size_t hash = bert_vocab_hash_of(text, n, head);
+        if (bert_vocab_may_have(table, hash) && (*id = bert_vocab_search(vocab, table, text, n, head, hash)) >= 0) return n;
         do n--;
         while (n > 0 && !bert_utf8_begins(text[n]));
     }

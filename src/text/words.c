@@ -101,31 +101,66 @@ static size_t one_character(pass *p, size_t at) {
     return next;
 }
 
-/* A word of ASCII letters and digits at [at, behind). */
-static void ascii_word(pass *p, size_t at, size_t behind) {
-    bert_word *word = &p->tokens->word;
+/* Eight bytes of the text at `at`, zeros behind its end. */
+static uint64_t eight(const pass *p, size_t at) {
+    uint64_t bytes = 0;
+    if (p->end - at >= 8) memcpy(&bytes, p->text + at, 8);
+    else memcpy(&bytes, p->text + at, p->end - at);
+    return bytes;
+}
+
+/* Where the letters and digits end that begin at `at`. */
+static size_t word_end(const pass *p, size_t at) {
+    unsigned n = 8;
+    while (n == 8 && at < p->end) {
+        n = bert_ascii_word_length(eight(p, at));
+        at += n;
+    }
+    return at;
+}
+
+/* Lowercases [at, behind) into the word's bytes. */
+static void copy_lower(const pass *p, size_t at, size_t behind) {
+    uint8_t *to = p->tokens->word.bytes;
+    for (; at < behind; at += 8, to += 8) {
+        const uint64_t bytes = eight(p, at), lower = p->z->normalizer.lowercase ? bert_ascii_lower(bytes) : bytes;
+        memcpy(to, &lower, 8);
+    }
+}
+
+/* A word that is not in the vocabulary as it is, or longer than 8 bytes. */
+static void split_ascii(pass *p, size_t at, size_t behind) {
     bert_columns *out = &p->tokens->out;
-    const bert_tokenizer *z = p->z;
-    const size_t n = behind - at;
-    const bool kept = n <= z->max_chars;
+    const size_t n = behind - at, before = out->n;
+    const int32_t index = p->tokens->next_word++;
+    const bool kept = n <= p->z->max_chars;
     if (!bert_columns_reserve(out, &p->tokens->memory, kept ? n : 1, false) ||
-        (kept && !bert_word_reserve(word, &p->tokens->memory, n))) {
+        (kept && !bert_word_reserve(&p->tokens->word, &p->tokens->memory, n))) {
         p->failed = true;
         return;
     }
-    if (!kept) {
-        bert_columns_push(out, z->unk, (uint32_t)at, (uint32_t)behind, p->tokens->next_word++);
-        return;
-    }
-    bert_ascii_lower(word->bytes, p->text + at, n, z->normalizer.lowercase);
-    const size_t before = out->n;
-    if (!bert_wordpiece_split(out, &z->vocab, word->bytes, n, p->tokens->next_word++)) {
-        bert_columns_push(out, z->unk, 0, (uint32_t)n, p->tokens->next_word - 1);
-    }
+    if (kept) copy_lower(p, at, behind);
+    if (!kept || !bert_wordpiece_split(out, &p->z->vocab, p->tokens->word.bytes, n, index))
+        bert_columns_push(out, p->z->unk, 0, (uint32_t)n, index);
     for (size_t i = before; i < out->n; i++) {
         out->offsets[i].start += (uint32_t)at;
         out->offsets[i].end += (uint32_t)at;
     }
+}
+
+/* A word of ASCII letters and digits, or one punctuation character, at [at, behind). */
+static void ascii_word(pass *p, size_t at, size_t behind) {
+    bert_columns *out = &p->tokens->out;
+    const size_t n = behind - at;
+    if (n <= 8 && n <= p->z->max_chars && out->n < out->room) {
+        const uint64_t bytes = eight(p, at), lower = p->z->normalizer.lowercase ? bert_ascii_lower(bytes) : bytes;
+        const int32_t id = bert_vocab_short(&p->z->vocab.first, lower, n);
+        if (id >= 0) {
+            bert_columns_push(out, id, (uint32_t)at, (uint32_t)behind, p->tokens->next_word++);
+            return;
+        }
+    }
+    split_ascii(p, at, behind);
 }
 
 /* Words, punctuation and white space that are ASCII; stops where a word begins that is not, or something is removed. */
@@ -140,7 +175,7 @@ static size_t ascii_words(pass *p, size_t at) {
         if (class == BERT_ASCII_OTHER) break;
         size_t behind = at + 1;
         if (class == BERT_ASCII_WORD) {
-            while (behind < p->end && bert_ascii_classes[text[behind]] == BERT_ASCII_WORD) behind++;
+            behind = word_end(p, at);
             if (behind < p->end && bert_ascii_classes[text[behind]] == BERT_ASCII_OTHER) break;
         }
         ascii_word(p, at, behind);
