@@ -107,6 +107,19 @@ Test(error, notes_go_to_the_callback) {
     cr_expect_str_eq(text, "b.json is ignored\\x0a");
 }
 
+Test(error, warnings_are_errors_where_the_caller_is_strict) {
+    char text[600] = "";
+    bert_error err = {0};
+    const bert_notes notes = {text, keep_note};
+    cr_expect_eq(bert_warn(&notes, 0, &err, "%d tensors are not used", 3), BERT_OK);
+    cr_expect_str_eq(text, "3 tensors are not used");
+    cr_expect_eq(err.code, BERT_OK);
+    text[0] = '\0';
+    cr_expect_eq(bert_warn(&notes, 1, &err, "%d tensors are not used", 4), BERT_BAD_FILE);
+    cr_expect_str_eq(err.text, "4 tensors are not used");
+    cr_expect_str_eq(text, "");
+}
+
 Test(error, versions) {
     cr_expect_eq(bert_version(), 0u << 16 | 1u << 8 | 0u);
     cr_expect_eq(bert_numerics(), 1u);
