@@ -101,8 +101,10 @@ typedef struct bert_workers {
 
 /* A thread pool of our own, for callers that have none. `threads` counts the calling thread; 0 takes as many as
  * the affinity mask and the cgroup CPU quota allow. Workers block all signals, spin briefly, then sleep.
- * bert_pool_workers() may be handed to any number of sessions; passes then queue up one behind the other.
- * Close it after the sessions. Not usable in a child after fork(): open a new one there. */
+ * bert_pool_workers() may be handed to any number of sessions; their jobs then queue up one behind the other. A task
+ * must not hand work to the pool that runs it.
+ * Close it after the sessions. In a child after fork() it has no threads and the caller does all work itself: open a
+ * new one there. */
 typedef struct bert_pool bert_pool;
 BERT_API BERT_MUST_USE bert_status bert_pool_open(bert_pool **pool, int threads, bert_error *err);
 BERT_API const bert_workers *bert_pool_workers(const bert_pool *pool);
