@@ -20,6 +20,9 @@ typedef struct settings {
     const char *padding; /* "longest" or a number */
     /* results */
     const char *what, *layers, *heads;
+    const char *view; /* of the page of attention */
+    size_t keep;
+    double min_weight;
     int pooling, normalize;
     size_t dim;
     const char *as, *against;

@@ -8,9 +8,11 @@
 #include "say.h"
 #include "sites.h"
 
-static const writer_kind *const formats[] = {&writer_json, &writer_npz, &writer_safetensors, &writer_bertviz, NULL};
+static const writer_kind *const formats[] = {&writer_json, &writer_npz, &writer_safetensors, &writer_bertviz,
+                                            &writer_html, NULL};
 
 enum { SITES = 7 };
+enum { SMALL_PAGE = 5800000 }; /* bytes of data: 8 MB with base64 and the page itself */
 
 typedef struct job {
     const settings *s;
@@ -23,7 +25,8 @@ typedef struct job {
     input input;
     window window;
     bert_tokens *tokens;
-    sequence *sequences;
+    sequence *sequences; /* [n_sequences] */
+    size_t n_sequences;
     bert_tap *taps;
     size_t n_taps;
     sink *out;
@@ -32,6 +35,33 @@ typedef struct job {
     float *values; /* the tensor that is being written */
     int status;    /* of the writer, while the pass runs */
 } job;
+
+/* --view: what stands behind # in the page's address, a view and then pairs that it knows. */
+static int read_view(job *j) {
+    static const char *const first[] = {"head", "model", "neuron", "map", NULL};
+    static const char *const keys[] = {"layer", "head", "heads", "token", "text", "beside", "filter", "hide",
+                                       "words", "sort",  "min",   "open",  "theme", NULL};
+    const char *view = j->s->view;
+    for (const char *at = view; at; at = *at ? at + 1 : NULL) {
+        size_t n = strcspn(at, ","), name = at == view ? n : strcspn(at, "=");
+        const char *const *word = at == view ? first : keys;
+        while (*word && (strlen(*word) != name || memcmp(*word, at, name) != 0)) word++;
+        if (!*word || (at != view && name >= n))
+            return say_usage("--view %s: expected head, model, neuron or map, then pairs as in the page's address: "
+                             "map,layer=3,head=5", view);
+        at += n;
+    }
+    return 0;
+}
+
+static int read_page(job *j) {
+    const settings *s = j->s;
+    if (j->kind == &writer_html) return read_view(j);
+    if (s->view || s->keep || s->min_weight > 0)
+        return say_usage("--view, --keep and --min-weight are for the page (-o FILE.html), found the format %s",
+                         j->kind->name);
+    return 0;
+}
 
 static int read_what(job *j) {
     const char *list = j->s->what ? j->s->what : "weights";
@@ -51,9 +81,14 @@ static int read_settings(job *j) {
     const settings *s = j->s;
     TRY(writer_choose(&j->kind, formats, s->format, s->output));
     TRY(read_what(j));
+    TRY(read_page(j));
+    if (j->kind == &writer_html && !(j->wanted[0] && !j->wanted[1] && j->wanted[2] == j->wanted[3] && !j->wanted[4] &&
+                                     !j->wanted[5] && !j->wanted[6]))
+        return say_usage("the page shows weights, or weights,query,key, found --what %s", s->what);
     if (j->kind == &writer_bertviz && s->what && strcmp(s->what, "weights") != 0)
         return say_usage("bertviz shows weights, found --what %s", s->what);
-    if (s->n_texts > 1) return say_usage("attention takes one text (or a pair: --pair TEXT_B), found %zu", s->n_texts);
+    if (s->n_texts > 1 && j->kind != &writer_html)
+        return say_usage("attention takes one text (or a pair: --pair TEXT_B), found %zu", s->n_texts);
     return 0;
 }
 
@@ -110,19 +145,46 @@ static int make_taps(job *j) {
     return status;
 }
 
-/* The one text: more or fewer of them is an error. */
-static int read_text(job *j) {
-    size_t n;
+/* The one text: more or fewer of them is an error. A page takes several. */
+static int read_texts(job *j) {
     window *w = &j->window;
+    int page = j->kind == &writer_html;
     w->in = &j->input;
-    TRY(window_fill(w, WINDOW_PATIENT));
-    if (w->n != 1) return say_error("%s: expected one text, found %s", j->input.lines.name, w->n ? "more" : "none");
-    if (!w->records[0].wrong[0]) TRY(sequences_make(&j->sequences, &n, w, &j->tokens, &j->engine, j->s));
-    return w->records[0].wrong[0] ? window_report(w, w->records, NULL) : 0;
+    TRY(window_fill(w, page ? WINDOW_ALL : WINDOW_PATIENT));
+    if (w->n == 0 || (w->n > 1 && !page))
+        return say_error("%s: expected one text, found %s", j->input.lines.name, w->n ? "more" : "none");
+    window_gather(w);
+    if (w->n_texts) TRY(sequences_make(&j->sequences, &j->n_sequences, w, &j->tokens, &j->engine, j->s));
+    for (size_t i = 0; i < w->n; i++)
+        if (w->records[i].wrong[0]) TRY(window_report(w, &w->records[i], NULL));
+    return 0;
 }
 
-static int run_text(job *j) {
-    const sequence *q = j->sequences;
+static size_t kept(const char *keep, size_t n) {
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) found += keep[i] != 0;
+    return found;
+}
+
+/* Without --what a page has queries and keys too, for its view of neurons, while that leaves it small. */
+static int choose_for_page(job *j) {
+    const bert_model_info *info = &j->engine.info;
+    size_t bytes = 0;
+    if (j->kind != &writer_html || j->s->what) return 0;
+    char *layers = need(info->layers, 1);
+    int status = args_indices(layers, info->layers, j->s->layers, "layers");
+    size_t maps = kept(layers, info->layers) * kept(j->heads, info->heads);
+    free(layers);
+    TRY(status);
+    for (size_t i = 0; i < j->n_sequences; i++) {
+        size_t T = j->sequences[i].n;
+        bytes += maps * T * (T + 2 * (info->head_size + sizeof(float)));
+    }
+    j->wanted[2] = j->wanted[3] = bytes <= SMALL_PAGE;
+    return 0;
+}
+
+static int run_text(job *j, const sequence *q) {
     size_t start[2] = {0, q->n};
     bert_batch batch = {sizeof batch, 1, start, q->ids, q->types};
     bert_error err;
@@ -140,15 +202,21 @@ static int work(job *j) {
     TRY(input_open(&j->input, s));
     TRY(sink_open(&j->out, s->output));
     TRY(engine_open(&j->engine, s, s->ids ? ENGINE_MODEL : ENGINE_PIPELINE));
+    TRY(engine_model_path(s, &j->known.model));
+    j->known.keep = s->keep;
+    j->known.min_weight = s->min_weight;
+    j->known.view = s->view;
     TRY(read_heads(j));
+    TRY(read_texts(j));
+    if (j->n_sequences == 0) return EXIT_COULD_NOT;
+    TRY(choose_for_page(j));
     TRY(make_taps(j));
-    TRY(read_text(j));
-    if (j->window.failed) return EXIT_COULD_NOT;
     TRY(results_facts(&j->known, &j->engine, j->kind));
     TRY(writer_open(&j->writer, j->kind, j->out, &j->known));
-    TRY(run_text(j));
+    for (size_t i = 0; i < j->n_sequences; i++) TRY(run_text(j, &j->sequences[i]));
     TRY(writer_finish(j->writer));
-    return sink_finish(&j->out);
+    TRY(sink_finish(&j->out));
+    return j->window.failed ? EXIT_COULD_NOT : 0;
 }
 
 static int run(const settings *s) {
@@ -173,9 +241,13 @@ static int run(const settings *s) {
 #define AT(field) offsetof(settings, field)
 static const option own_options[] = {
     {"what", 0, OPTION_TEXT, AT(what), 0, "LIST",
-     "weights (default), scores, query, key, value, context, hidden_states"},
+     "weights (default), scores, query, key, value, context, hidden_states; page: weights,query,key"},
     {"layers", 0, OPTION_TEXT, AT(layers), 0, "LIST", "0,5 or -1 or all (default)"},
     {"heads", 0, OPTION_TEXT, AT(heads), 0, "LIST", "0,3 or -1 or all (default)"},
+    {"keep", 0, OPTION_COUNT, AT(keep), 1, "K", "page: only the K largest weights of each row"},
+    {"min-weight", 0, OPTION_REAL, AT(min_weight), 0, "W", "page: only weights from W on"},
+    {"view", 0, OPTION_TEXT, AT(view), 0, "VIEW",
+     "page: how it opens: head, model, neuron or map; map,layer=3,head=5 (what stands behind # in its address)"},
     {"ids", 0, OPTION_TEXT, AT(ids), 0, "FILE", "token ids instead of a text: npy, or a JSON list"},
     {0}};
 static const option *const options[] = {own_options,    options_model,    options_tokenizer_file,
@@ -183,8 +255,9 @@ static const option *const options[] = {own_options,    options_model,    option
                                         options_output, options_progress, NULL};
 const command command_attention = {
     "attention",
-    "Attention maps, scores, queries, keys, values of every layer and head. Formats: json, npz, safetensors, bertviz.",
+    "Attention maps, scores, queries, keys, values of every layer and head. Formats: json, npz, safetensors, bertviz, "
+    "and html, a page that shows them and takes several texts.",
     "[--] [TEXT]",
-    "bert attention -m models/all-MiniLM-L6-v2 --layers 0 -o maps.npz \"Where do I look?\"",
+    "bert attention -m models/all-MiniLM-L6-v2 -o page.html \"Where do I look?\"",
     options,
     run};

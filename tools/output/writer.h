@@ -4,7 +4,7 @@
  *     for each text:  writer_begin(w, &about);  for each tensor: writer_tensor(w, &t);  writer_end(w);
  *     writer_finish(w); writer_close(&w);
  *
- * Names, shapes and metadata are those of shared/cli.md "Tensors".
+ * Names and shapes are those of Hugging Face's outputs: hidden_states.3 [1, T, H], attentions.0 [1, A, T, T].
  */
 #ifndef WRITER_H
 #define WRITER_H
@@ -49,6 +49,10 @@ typedef struct facts {
     char numerics[16]; /* revision of the arithmetic */
     char weights_hash[33];
     const char *heads; /* JSON list of the heads that were kept; NULL: all */
+    const char *model; /* for the page: the folder's name, */
+    size_t keep;       /* how many weights of a row (0: all) */
+    double min_weight; /* of at least this size, */
+    const char *view;  /* and how it opens; NULL: its own choice */
 } facts;
 enum { PAD_NONE, PAD_LONGEST, PAD_FIXED };
 
@@ -85,7 +89,7 @@ struct writer {
 };
 
 extern const writer_kind writer_jsonl, writer_json, writer_npy, writer_npz, writer_safetensors, writer_f32, writer_text,
-    writer_bertviz;
+    writer_bertviz, writer_html;
 
 int writer_open(writer **w, const writer_kind *kind, sink *out, const facts *known);
 int writer_begin(writer *w, const about *text);

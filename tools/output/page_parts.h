@@ -1,0 +1,11 @@
+/* output/page_parts.h: the files of tools/page/ as one page, around the place of its data. The build makes the arrays
+ * (scripts/embed_page.py). */
+#ifndef PAGE_PARTS_H
+#define PAGE_PARTS_H
+
+#include <stddef.h>
+
+extern const unsigned char page_before_data[], page_after_data[];
+extern const size_t page_before_data_size, page_after_data_size;
+
+#endif
