@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "kernels/blocks.h"
+#include "kernels/norm.h"
 #include "kernels/polynomials.h"
 #include "kernels/table.h"
 
@@ -144,25 +145,6 @@ static void softmax(float *y, const float *x, size_t n) {
     const lanes minus_total = lanes_set(-total), reciprocal = lanes_set(1.0f / total);
     for (size_t i = 0; i < n; i += 16)
         store_up_to(y + i, quotient_lanes(load_up_to(y + i, n - i, 0.0f), minus_total, reciprocal), n - i);
-}
-
-static void layer_norm(float *y, const float *x, const float *gamma, const float *beta, float eps, size_t h) {
-    lanes sum = lanes_set(0.0f), squares = sum;
-    for (size_t i = 0; i < h; i += 16) sum = lanes_add(sum, load_up_to(x + i, h - i, 0.0f));
-    const float mean = lanes_fold_sum(sum) / (float)h;
-    const lanes means = lanes_set(mean);
-    for (size_t i = 0; i < h; i += 16) {
-        const lanes d = lanes_sub(load_up_to(x + i, h - i, mean), means);
-        squares = lanes_fma(d, d, squares);
-    }
-    const float deviation = sqrtf(lanes_fold_sum(squares) / (float)h + eps);
-    const lanes minus_deviation = lanes_set(-deviation), reciprocal = lanes_set(1.0f / deviation);
-    for (size_t i = 0; i < h; i += 16) {
-        const lanes d = lanes_sub(load_up_to(x + i, h - i, mean), means);
-        const lanes v = lanes_fma(quotient_lanes(d, minus_deviation, reciprocal), load_up_to(gamma + i, h - i, 0.0f),
-                                  load_up_to(beta + i, h - i, 0.0f));
-        store_up_to(y + i, v, h - i);
-    }
 }
 
 static float sum_squares(const float *x, size_t n) {

@@ -1,6 +1,7 @@
 /* kernels/ref.c: every operation in plain C, one value after another: the contract of docs/numerics.md as a program.
  * Slow where fma is not one instruction; it is the measure for the others, not their rival.
  */
+#include "kernels/norm.h"
 #include "kernels/scalar.h"
 #include "kernels/table.h"
 
@@ -78,19 +79,6 @@ static void softmax_ref(float *y, const float *x, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = quotient_scalar(y[i], sum, reciprocal);
 }
 
-static void layer_norm_ref(float *y, const float *x, const float *gamma, const float *beta, float eps, size_t h) {
-    float lane[LANES] = {0}, square[LANES] = {0};
-    for (size_t i = 0; i < h; i++) lane[i % LANES] += x[i];
-    const float mean = fold_sum(lane) / (float)h;
-    for (size_t i = 0; i < h; i++) {
-        const float d = x[i] - mean;
-        square[i % LANES] = fmaf(d, d, square[i % LANES]);
-    }
-    const float deviation = sqrtf(fold_sum(square) / (float)h + eps), reciprocal = 1.0f / deviation;
-    for (size_t i = 0; i < h; i++)
-        y[i] = fmaf(quotient_scalar(x[i] - mean, deviation, reciprocal), gamma[i], beta[i]);
-}
-
 static float sum_squares_ref(const float *x, size_t n) {
     float lane[LANES] = {0};
     for (size_t i = 0; i < n; i++) lane[i % LANES] = fmaf(x[i], x[i], lane[i % LANES]);
@@ -113,7 +101,7 @@ const bert_kernels bert_kernels_ref = {
     .finish = finish_ref,
     .scale = scale_ref,
     .softmax = softmax_ref,
-    .layer_norm = layer_norm_ref,
+    .layer_norm = layer_norm,
     .sum_squares = sum_squares_ref,
     .all_finite = all_finite_ref,
 };
