@@ -67,6 +67,7 @@ __attribute__((format(printf, 6, 7), unused)) static void plain_check(int ok, in
 #define cr_assert_str_eq(a, b, ...) PLAIN_CHECK(strcmp(a, b) == 0, 1, #a " is " #b, __VA_ARGS__)
 #define cr_expect_str_eq(a, b, ...) PLAIN_CHECK(strcmp(a, b) == 0, 0, #a " is " #b, __VA_ARGS__)
 #define cr_assert_fail(...) PLAIN_CHECK(0, 1, "failed", __VA_ARGS__)
+#define cr_log_error(...) ((void)fprintf(stderr, __VA_ARGS__), (void)fputc('\n', stderr))
 #define cr_skip_test(...) longjmp(plain_skip, 1)
 
 int main(void) {
