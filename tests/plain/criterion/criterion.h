@@ -11,20 +11,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct plain_test {
+typedef struct plain_suite {
     const char *name;
+    struct { void (*init)(void), (*fini)(void); } around; /* each of its tests */
+    struct plain_suite *next;
+} plain_suite;
+
+typedef struct plain_test {
+    const char *suite;
     void (*body)(void);
     struct plain_test *next;
 } plain_test;
 
+static plain_suite *plain_suites;
 static plain_test *plain_tests;
 static int plain_failures;
 static jmp_buf plain_skip;
 
+#define TestSuite(suite, ...)                                                              \
+    __attribute__((constructor)) static void suite##_register(void) {                      \
+        static plain_suite around = {#suite, {__VA_ARGS__}, NULL};                         \
+        around.next = plain_suites;                                                        \
+        plain_suites = &around;                                                            \
+    }
+
 #define Test(suite, test_name, ...)                                                        \
     static void suite##_##test_name(void);                                                 \
     __attribute__((constructor)) static void suite##_##test_name##_register(void) {        \
-        static plain_test test = {#suite "::" #test_name, suite##_##test_name, NULL};      \
+        static plain_test test = {#suite, suite##_##test_name, NULL};                      \
         test.next = plain_tests;                                                           \
         plain_tests = &test;                                                               \
     }                                                                                      \
@@ -71,18 +85,26 @@ __attribute__((format(printf, 6, 7), unused)) static void plain_check(int ok, in
 #define cr_log_error(...) ((void)fprintf(stderr, __VA_ARGS__), (void)fputc('\n', stderr))
 #define cr_skip_test(...) longjmp(plain_skip, 1)
 
+static int plain_run(const plain_test *test) {
+    const plain_suite *suite = plain_suites;
+    while (suite && strcmp(suite->name, test->suite) != 0) suite = suite->next;
+    if (suite && suite->around.init) suite->around.init();
+    const int skipped = setjmp(plain_skip);
+    if (!skipped) test->body();
+    if (suite && suite->around.fini) suite->around.fini();
+    return skipped;
+}
+
 int main(void) {
-    volatile int skipped = 0, ran = 0;
-    for (plain_test *volatile test = plain_tests; test != NULL; test = test->next) {
+    int skipped = 0, ran = 0, failed = 0;
+    for (const plain_test *test = plain_tests; test != NULL; test = test->next) {
+        const int before = plain_failures;
         ran++;
-        if (setjmp(plain_skip) == 0) {
-            test->body();
-        } else {
-            skipped++;
-        }
+        skipped += plain_run(test);
+        failed += plain_failures > before;
     }
-    printf("%d tests, %d skipped, %d failed checks\n", ran, skipped, plain_failures);
-    return plain_failures > 0;
+    printf("%d passed, %d failed, %d skipped\n", ran - skipped - failed, failed, skipped);
+    return failed > 0;
 }
 
 #endif
