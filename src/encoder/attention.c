@@ -87,9 +87,9 @@ bert_status bert_pass_attention(bert_pass *pass, size_t layer, bert_error *err) 
     TRY(bert_taps_emit(pass, BERT_SITE_KEY, layer, b->qkv + h, 3 * h, err));
     TRY(bert_taps_emit(pass, BERT_SITE_VALUE, layer, b->qkv + 2 * h, 3 * h, err));
     TRY(attend(pass, layer, err));
-    TRY(bert_pass_check_finite(pass, b->context, t * h, layer, "attention", err));
     TRY(bert_taps_emit(pass, BERT_SITE_CONTEXT, layer, b->context, h, err));
-    if (layer + 1 == pass->layers && !pass->need_last_ffn) return BERT_OK;
+    if (layer + 1 == pass->layers && !pass->need_last_ffn)
+        return bert_pass_check_finite(pass, b->context, t * h, layer, err);
     TRY(bert_pass_linear(pass, t, b->sum, b->context, &w->out, &w->out_bias, b->hidden, BERT_EPILOGUE_NONE, err));
-    return bert_pass_layer_norm(pass, b->hidden, b->sum, &w->out_gamma, &w->out_beta, err);
+    return bert_pass_layer_norm(pass, b->hidden, b->sum, &w->out_gamma, &w->out_beta, layer, err);
 }

@@ -48,5 +48,5 @@ static bert_status embed_item(void *arg, size_t item, int slot, bert_error *err)
 bert_status bert_pass_embed(bert_pass *pass, bert_error *err) {
     const bert_weights *w = pass->session->weights;
     TRY(bert_pass_parallel(pass, (pass->tokens + ITEM_ROWS - 1) / ITEM_ROWS, embed_item, pass, err));
-    return bert_pass_layer_norm(pass, pass->b.hidden, pass->b.sum, &w->gamma, &w->beta, err);
+    return bert_pass_layer_norm(pass, pass->b.hidden, pass->b.sum, &w->gamma, &w->beta, 0, err);
 }

@@ -58,27 +58,20 @@ static bert_status begin(bert_pass *pass, bert_error *err) {
     return bert_pass_embed(pass, err);
 }
 
-/* hidden_states.{layer}: checked, then handed out. */
-static bert_status emit_hidden(bert_pass *pass, size_t layer, bert_error *err) {
-    const size_t h = pass->session->config->hidden;
-    TRY(bert_pass_check_finite(pass, pass->b.hidden, pass->tokens * h, layer, "hidden states", err));
-    return bert_taps_emit(pass, BERT_SITE_HIDDEN_STATES, layer, pass->b.hidden, h, err);
-}
-
 static bert_status run_layers(bert_pass *pass, bert_error *err) {
+    const size_t h = pass->session->config->hidden;
     size_t layer = (size_t)pass->options.first_layer;
     TRY(begin(pass, err));
-    TRY(emit_hidden(pass, layer, err));
+    TRY(bert_taps_emit(pass, BERT_SITE_HIDDEN_STATES, layer, pass->b.hidden, h, err));
     for (; layer < pass->layers; layer++) {
         TRY(bert_pass_attention(pass, layer, err));
         if (layer + 1 == pass->layers && !pass->need_last_ffn) return BERT_OK;
         TRY(bert_pass_ffn(pass, layer, err));
-        TRY(emit_hidden(pass, layer + 1, err));
+        TRY(bert_taps_emit(pass, BERT_SITE_HIDDEN_STATES, layer + 1, pass->b.hidden, h, err));
     }
     if (!pass->need_pooler) return BERT_OK;
     TRY(bert_pass_pooler(pass, err));
-    const size_t h = pass->session->config->hidden;
-    TRY(bert_pass_check_finite(pass, pass->b.pooled, pass->batch->n * h, pass->layers, "pooler output", err));
+    TRY(bert_pass_check_finite(pass, pass->b.pooled, pass->batch->n * h, pass->layers, err));
     return bert_taps_emit(pass, BERT_SITE_POOLER, 0, pass->b.pooled, h, err);
 }
 

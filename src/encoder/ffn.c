@@ -17,5 +17,5 @@ bert_status bert_pass_ffn(bert_pass *pass, size_t layer, bert_error *err) {
     TRY(bert_pass_linear(pass, pass->tokens, b->inner, b->hidden, &w->up, &w->up_bias, NULL,
                          epilogue_of(pass->session->config->activation), err));
     TRY(bert_pass_linear(pass, pass->tokens, b->sum, b->inner, &w->down, &w->down_bias, b->hidden, BERT_EPILOGUE_NONE, err));
-    return bert_pass_layer_norm(pass, b->hidden, b->sum, &w->down_gamma, &w->down_beta, err);
+    return bert_pass_layer_norm(pass, b->hidden, b->sum, &w->down_gamma, &w->down_beta, layer, err);
 }

@@ -96,26 +96,27 @@ typedef struct norm_job {
     float *y;
     const float *x;
     const bert_param *gamma, *beta;
+    size_t layer;
 } norm_job;
 
 static bert_status norm_item(void *arg, size_t item, int slot, bert_error *err) {
     const norm_job *j = arg;
     const bert_config *c = j->pass->session->config;
     const size_t first = item * ITEM_ROWS, rows = end_of(item, ITEM_ROWS, j->pass->tokens) - first, h = c->hidden;
-    (void)slot, (void)err;
-    bert_layer_norm(j->pass->session->kernels, j->y + first * h, h, j->x + first * h, h, j->gamma->data,
-                    j->beta->data, (float)c->layer_norm_eps, rows, h);
-    return BERT_OK;
+    float *y = j->y + first * h;
+    (void)slot;
+    bert_layer_norm(j->pass->session->kernels, y, h, j->x + first * h, h, j->gamma->data, j->beta->data,
+                    (float)c->layer_norm_eps, rows, h);
+    return bert_pass_check_finite(j->pass, y, rows * h, j->layer, err); /* while the rows are in the cache */
 }
 
 bert_status bert_pass_layer_norm(bert_pass *pass, float *y, const float *x, const bert_param *gamma,
-                                 const bert_param *beta, bert_error *err) {
-    norm_job j = {pass, y, x, gamma, beta};
+                                 const bert_param *beta, size_t layer, bert_error *err) {
+    norm_job j = {pass, y, x, gamma, beta, layer};
     return bert_pass_parallel(pass, items_of(pass->tokens, ITEM_ROWS), norm_item, &j, err);
 }
 
-bert_status bert_pass_check_finite(bert_pass *pass, const float *x, size_t n, size_t layer, const char *what,
-                                   bert_error *err) {
+bert_status bert_pass_check_finite(const bert_pass *pass, const float *x, size_t n, size_t layer, bert_error *err) {
     if (bert_all_finite(pass->session->kernels, x, n)) return BERT_OK;
-    return bert_fail(err, BERT_NOT_FINITE, "layer %zu: %s: a value is NaN or infinite", layer, what);
+    return bert_fail(err, BERT_NOT_FINITE, "layer %zu: a value is NaN or infinite", layer);
 }

@@ -72,12 +72,12 @@ enum { BERT_FILE_ROWS = 2 * BERT_PANEL };
 BERT_MUST_USE bert_status bert_pass_linear(bert_pass *pass, size_t t, float *y, const float *x, const bert_param *w,
                                            const bert_param *bias, const float *residual, bert_epilogue epilogue,
                                            bert_error *err);
-/* y[T, H] = LayerNorm(x). */
+/* y[T, H] = LayerNorm(x). A value that is not finite is BERT_NOT_FINITE, said to be in `layer`. */
 BERT_MUST_USE bert_status bert_pass_layer_norm(bert_pass *pass, float *y, const float *x, const bert_param *gamma,
-                                               const bert_param *beta, bert_error *err);
-/* BERT_NOT_FINITE with the layer's number and what the values are. */
-BERT_MUST_USE bert_status bert_pass_check_finite(bert_pass *pass, const float *x, size_t n, size_t layer,
-                                                 const char *what, bert_error *err);
+                                               const bert_param *beta, size_t layer, bert_error *err);
+/* BERT_NOT_FINITE with the layer's number. */
+BERT_MUST_USE bert_status bert_pass_check_finite(const bert_pass *pass, const float *x, size_t n, size_t layer,
+                                                 bert_error *err);
 
 /* The parts of a pass, in the order of their use (embed.c, attention.c, ffn.c, pooler.c). */
 BERT_MUST_USE bert_status bert_pass_embed(bert_pass *pass, bert_error *err);
