@@ -51,6 +51,7 @@ half_ln2 = mp.log(2) / 2 * mp.mpf("1.002")
 upper = lambda a: mp.erfc(a / mp.sqrt(2)) / 2  # Φ(−a)
 root_tanh = lambda u: mp.tanh(mp.sqrt(u)) / mp.sqrt(u)
 show("EXP_POLY", fit(lambda r: (mp.e**r - 1 - r) / r**2, lambda r: r * r / mp.e**r, -half_ln2, half_ln2, 4))
-# The error of a·Φ(−a) counts absolutely; the constant keeps some relative accuracy in the tail.
-show("GELU_POLY", fit(lambda a: mp.log(upper(a)), lambda a: a * upper(a) + mp.mpf("1e-3"), mp.mpf(0), mp.mpf(6), 10))
+# Weighted for the relative error of x·Φ(x) at x = a; the constant keeps some accuracy in the tail of the other side.
+show("GELU_POLY", fit(lambda a: mp.log(upper(a)), lambda a: upper(a) / upper(-a) + mp.mpf("1e-3"),
+                      mp.mpf(0), mp.mpf(6), 10))
 show("TANH_POLY", fit(lambda u: (root_tanh(u) - 1) / u, lambda u: u / root_tanh(u), mp.mpf("1e-6"), mp.mpf("0.4"), 4))

@@ -20,10 +20,10 @@
 /* Printed by scripts/fit_polynomials.py. */
 /* weighted error of the fit: 3.2e-09 */
 static const float EXP_POLY[] = {0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558bcp-5f, 0x1.1239c6p-7f, 0x1.6a4154p-10f};
-/* weighted error of the fit: 2.9e-09 */
-static const float GELU_POLY[] = {-0x1.62e426p-1f,   -0x1.9885p-1f,    -0x1.45eb4ap-2f,  -0x1.2a5112p-5f,
-                                  0x1.41289ep-8f,  -0x1.0b793p-14f,  -0x1.59eb38p-13f, 0x1.7920eep-15f,
-                                  -0x1.a44b94p-18f,  0x1.fbc298p-22f, -0x1.06580ep-26f};
+/* weighted error of the fit: 5.2e-09 */
+static const float GELU_POLY[] = {-0x1.62e43p-1f, -0x1.98845ap-1f, -0x1.45f222p-2f, -0x1.29cc72p-5f,
+                                  0x1.3bc70cp-8f, -0x1.03b86p-19f, -0x1.94cb8cp-13f, 0x1.ba257cp-15f,
+                                  -0x1.f9681ep-18f, 0x1.3a71fap-21f, -0x1.4e6f1ap-26f};
 /* weighted error of the fit: 5.1e-09 */
 static const float TANH_POLY[] = {-0x1.55552ep-2f, 0x1.110614p-3f, -0x1.b8173ap-5f, 0x1.512d48p-6f, -0x1.716ccp-8f};
 
