@@ -32,7 +32,7 @@ class Bertviz(unittest.TestCase):
         self.assertEqual(found["sentence_b_start"], wanted["sentence_b_start"])
         self.assertEqual(shape(found["attention"]), shape(wanted["attention"]))
         for x, y in zip(flat(found["attention"]), flat(wanted["attention"])):
-            self.assertAlmostEqual(x, y, delta=1e-6)
+            self.assertAlmostEqual(x, y, delta=1e-5)  # float32 results of another machine or revision may differ a little
 
     def test_single(self):
         self.check("single")
