@@ -23,11 +23,11 @@ static double gelu_tanh(double x) { return x * sigmoid(2 * 0.7978845608028653558
 static double silu(double x) { return x * sigmoid(x); }
 
 static const math_function functions[] = {
-    {"exp", BERT_EPILOGUE_NONE, exp, EXP_CUT, 88.0, 1.0, 0.0},
-    {"tanh", BERT_EPILOGUE_TANH, tanh, -FLT_MAX, FLT_MAX, 1.5, 0.0},
-    {"gelu_erf", BERT_EPILOGUE_GELU_ERF, gelu_erf, -FLT_MAX, FLT_MAX, 2.0, 5e-8},
-    {"gelu_tanh", BERT_EPILOGUE_GELU_TANH, gelu_tanh, -FLT_MAX, FLT_MAX, 2.0, 1e-7},
-    {"silu", BERT_EPILOGUE_SILU, silu, -FLT_MAX, FLT_MAX, 2.0, 1e-7},
+    {"exp", BERT_EPILOGUE_NONE, exp, EXP_CUT, 88.0, 0.90, 0.0},
+    {"tanh", BERT_EPILOGUE_TANH, tanh, -FLT_MAX, FLT_MAX, 1.45, 0.0},
+    {"gelu_erf", BERT_EPILOGUE_GELU_ERF, gelu_erf, -FLT_MAX, FLT_MAX, 1.60, 4.5e-8},
+    {"gelu_tanh", BERT_EPILOGUE_GELU_TANH, gelu_tanh, -FLT_MAX, FLT_MAX, 1.90, 5.0e-8},
+    {"silu", BERT_EPILOGUE_SILU, silu, -FLT_MAX, FLT_MAX, 1.80, 5.5e-8},
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof functions[0] };
 
