@@ -125,7 +125,7 @@ static void bench_attend(const bert_kernels *kernels) {
     static const size_t heads[][2] = {{64, 8}, {64, 32}, {64, 128}, {64, 512},
                                       {32, 8}, {32, 32}, {32, 128}, {32, 512}};
     static call_times timing;
-    printf("attention of a layer, 12 heads: D, T: best ms, GFLOP/s of both products over all, share of peak, median ms\n");
+    printf("attention of a layer, 12 heads: best ms | GFLOP/s of both products over all, share of peak | median ms\n");
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
         const size_t d = heads[i][0], t = heads[i][1], h = 12 * d;
         float *qkv = floats(t * 3 * h), *context = floats(t * h);
