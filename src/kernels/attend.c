@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/blocks.h"
+#include "kernels/mask.h"
 #include "kernels/table.h"
 
 enum { QUERY_ROWS = 24 }; /* a multiple of every table's tile; their scores stay in L2 up to long texts */
@@ -19,21 +20,34 @@ typedef struct attend_work {
     float *scores;  size_t ld_scores; /* [rows, Tk] */
     float *weights; size_t ld_weights;
     float *context;                   /* [rows, D to the next 16] */
+    size_t keys;                      /* no query of the block sees a key behind these */
 } attend_work;
+
+size_t bert_attend_packed(const bert_attend *attend) {
+    return padded(attend->tk) * attend->d + padded(attend->d) * attend->tk;
+}
+
+size_t bert_attend_block_scratch(const bert_attend *attend) {
+    return QUERY_ROWS * (padded(attend->tk) + padded(attend->d));
+}
 
 size_t bert_attend_scratch(const bert_kernels *kernels, const bert_attend *attend) {
     (void)kernels;
-    return padded(attend->tk) * attend->d + padded(attend->d) * attend->tk +
-           QUERY_ROWS * (padded(attend->tk) + padded(attend->d));
+    return bert_attend_packed(attend) + bert_attend_block_scratch(attend);
 }
 
-static attend_work lay_out(const bert_attend *attend, float *scratch) {
-    attend_work work = {.k = scratch, .ld_scores = padded(attend->tk), .ld_weights = padded(attend->tk)};
-    work.v = work.k + padded(attend->tk) * attend->d;
-    work.scores = work.v + padded(attend->d) * attend->tk;
-    work.weights = work.scores;
-    work.context = work.scores + QUERY_ROWS * padded(attend->tk);
-    return work;
+size_t bert_attend_blocks(const bert_attend *attend) {
+    return parts_of(attend->tq, QUERY_ROWS);
+}
+
+static attend_work lay_out(const bert_attend *attend, float *packed, float *scratch) {
+    return (attend_work){
+        .k = packed,
+        .v = packed + padded(attend->tk) * attend->d,
+        .scores = scratch, .ld_scores = padded(attend->tk),
+        .weights = scratch, .ld_weights = padded(attend->tk),
+        .context = scratch + QUERY_ROWS * padded(attend->tk),
+    };
 }
 
 /* v [Tk, D] cut into columns of 16. A whole line is one copy of known size; only the last columns may be fewer. */
@@ -58,77 +72,104 @@ static void pack_keys(const bert_kernels *kernels, float *panels, const bert_att
                         smaller(BERT_PANEL, attend->tk - t), attend->d);
 }
 
-/* y [rows, 16·panels] = x [rows, k] · wᵀ */
-static void multiply(const bert_kernels *kernels, float *y, size_t ldy, const float *x, size_t ldx, const float *w,
-                     size_t rows, size_t panels, size_t k) {
-    const size_t tiles = parts_of(rows, kernels->rows);
+void bert_attend_pack(const bert_kernels *kernels, const bert_attend *attend, float *packed) {
+    const attend_work work = lay_out(attend, packed, NULL);
+    if (attend->steps & BERT_ATTEND_SCORES) pack_keys(kernels, work.k, attend);
+    if (attend->steps & BERT_ATTEND_CONTEXT) pack_values(work.v, attend);
+}
+
+/* totals [rows, 16·panels] = x [rows, k] · wᵀ, in as many tiles as it takes. */
+static void multiply(const bert_kernels *kernels, const bert_tile *whole) {
+    const size_t tiles = parts_of(whole->rows, kernels->rows);
+    bert_tile tile = *whole;
+    float *y = whole->totals;
     for (size_t i = 0; i < tiles; i++) {
-        bert_tile tile = {.x = x, .ldx = ldx, .ldt = ldy, .ldw = k * BERT_PANEL, .k = k,
-                          .rows = part_size(rows, tiles, i)};
-        for (size_t panel = 0; panel < panels; panel += kernels->panels) {
-            tile.panels = smaller(kernels->panels, panels - panel);
+        tile.rows = part_size(whole->rows, tiles, i);
+        for (size_t panel = 0; panel < whole->panels; panel += kernels->panels) {
+            tile.panels = smaller(kernels->panels, whole->panels - panel);
             tile.totals = y + panel * BERT_PANEL;
-            tile.w = w + panel * tile.ldw;
+            tile.w = whole->w + panel * tile.ldw;
             kernels->tile(&tile);
         }
-        x += tile.rows * ldx;
-        y += tile.rows * ldy;
+        tile.x += tile.rows * tile.ldx;
+        y += tile.rows * tile.ldt;
     }
+}
+
+static void read_scores(const bert_attend *attend, attend_work *work, size_t row) {
+    work->scores = attend->scores + row * attend->tk;
+    work->ld_scores = attend->tk;
+}
+
+static void read_weights(const bert_attend *attend, attend_work *work, size_t row) {
+    work->weights = attend->weights + row * attend->tk;
+    work->ld_weights = attend->tk;
 }
 
 static void score_block(const bert_kernels *kernels, const bert_attend *attend, attend_work *work, size_t row,
                         size_t rows) {
+    const size_t keys = attend->scores ? attend->tk : work->keys; /* scores are kept whole */
     float *dots = work->scores;
     const size_t ld = work->ld_scores;
-    multiply(kernels, dots, ld, attend->q + row * attend->ldq, attend->ldq, work->k, rows, bert_panels(attend->tk),
-             attend->d);
-    if (attend->scores) {
-        work->scores = attend->scores + row * attend->tk;
-        work->ld_scores = attend->tk;
-    }
+    multiply(kernels, &(bert_tile){.totals = dots, .ldt = ld, .x = attend->q + row * attend->ldq, .ldx = attend->ldq,
+                                   .w = work->k, .ldw = attend->d * BERT_PANEL, .rows = rows,
+                                   .panels = bert_panels(keys), .k = attend->d});
+    if (attend->scores) read_scores(attend, work, row);
     for (size_t i = 0; i < rows; i++)
-        kernels->scale(work->scores + i * work->ld_scores, dots + i * ld, attend->scale, attend->tk);
+        kernels->scale(work->scores + i * work->ld_scores, dots + i * ld, attend->scale, keys);
 }
 
 static void weigh_block(const bert_kernels *kernels, const bert_attend *attend, attend_work *work, size_t row,
                         size_t rows) {
-    if (!(attend->steps & BERT_ATTEND_SCORES)) {
-        work->scores = attend->scores + row * attend->tk;
-        work->ld_scores = attend->tk;
+    if (!(attend->steps & BERT_ATTEND_SCORES)) read_scores(attend, work, row);
+    if (attend->weights) read_weights(attend, work, row);
+    for (size_t i = 0; i < rows; i++) {
+        float *weights = work->weights + i * work->ld_weights;
+        const float *scores = work->scores + i * work->ld_scores;
+        if (attend->mask) {
+            mask_row(weights, scores, attend->mask, row + i, work->keys);
+            scores = weights;
+        }
+        kernels->softmax(weights, scores, work->keys);
+        memset(weights + work->keys, 0, (attend->tk - work->keys) * sizeof *weights);
     }
-    if (attend->weights) {
-        work->weights = attend->weights + row * attend->tk;
-        work->ld_weights = attend->tk;
-    }
-    for (size_t i = 0; i < rows; i++)
-        kernels->softmax(work->weights + i * work->ld_weights, work->scores + i * work->ld_scores, attend->tk);
 }
 
 static void sum_block(const bert_kernels *kernels, const bert_attend *attend, attend_work *work, size_t row,
                       size_t rows) {
     if (!(attend->steps & BERT_ATTEND_WEIGHTS)) {
-        work->weights = attend->weights + row * attend->tk;
-        work->ld_weights = attend->tk;
+        read_weights(attend, work, row);
+        work->keys = attend->tk; /* they need not be what the mask would give */
     }
     const size_t ld = padded(attend->d);
-    multiply(kernels, work->context, ld, work->weights, work->ld_weights, work->v, rows, bert_panels(attend->d),
-             attend->tk);
+    multiply(kernels, &(bert_tile){.totals = work->context, .ldt = ld, .x = work->weights, .ldx = work->ld_weights,
+                                   .w = work->v, .ldw = attend->tk * BERT_PANEL, .rows = rows,
+                                   .panels = bert_panels(attend->d), .k = work->keys});
     for (size_t i = 0; i < rows; i++)
         memcpy(attend->context + (row + i) * attend->ldc, work->context + i * ld, attend->d * sizeof(float));
 }
 
-void bert_attend_run(const bert_kernels *kernels, const bert_attend *attend, float *scratch) {
-    const attend_work whole = lay_out(attend, scratch);
-    if (attend->steps & BERT_ATTEND_SCORES) pack_keys(kernels, whole.k, attend);
-    if (attend->steps & BERT_ATTEND_CONTEXT) pack_values(whole.v, attend);
-    const size_t blocks = parts_of(attend->tq, QUERY_ROWS);
-    size_t row = 0;
-    for (size_t block = 0; block < blocks; block++) {
-        const size_t rows = part_size(attend->tq, blocks, block);
+/* The row at which a block begins: all blocks are nearly equal. */
+static size_t block_row(size_t rows, size_t blocks, size_t block) {
+    return rows / blocks * block + smaller(block, rows % blocks);
+}
+
+void bert_attend_run_blocks(const bert_kernels *kernels, const bert_attend *attend, float *packed, size_t first,
+                            size_t last, float *scratch) {
+    const attend_work whole = lay_out(attend, packed, scratch);
+    const size_t blocks = bert_attend_blocks(attend);
+    for (size_t block = first; block < last; block++) {
+        const size_t row = block_row(attend->tq, blocks, block), rows = part_size(attend->tq, blocks, block);
         attend_work work = whole;
+        work.keys = mask_keys(attend->mask, row + rows, attend->tk);
         if (attend->steps & BERT_ATTEND_SCORES) score_block(kernels, attend, &work, row, rows);
         if (attend->steps & BERT_ATTEND_WEIGHTS) weigh_block(kernels, attend, &work, row, rows);
         if (attend->steps & BERT_ATTEND_CONTEXT) sum_block(kernels, attend, &work, row, rows);
-        row += rows;
     }
+}
+
+void bert_attend_run(const bert_kernels *kernels, const bert_attend *attend, float *scratch) {
+    bert_attend_pack(kernels, attend, scratch);
+    bert_attend_run_blocks(kernels, attend, scratch, 0, bert_attend_blocks(attend),
+                           scratch + bert_attend_packed(attend));
 }

@@ -8,6 +8,8 @@
 #ifndef BERT_KERNELS_KERNELS_H
 #define BERT_KERNELS_KERNELS_H
 
+#include <stdbool.h>
+
 #include <bert/model.h>
 
 typedef struct bert_kernels bert_kernels; /* one table of function pointers for each instruction set */
@@ -47,7 +49,17 @@ void bert_linear_run(const bert_kernels *kernels, const bert_linear *linear, siz
  * [first, last), all N columns. */
 void bert_linear_finish(const bert_kernels *kernels, const bert_linear *linear, size_t first, size_t last);
 
-/* One head of one text: scores = (q · kᵀ) · scale, weights = softmax(scores), context = weights · v, in tiles of
+/* Which keys a query may see. Query i sees key j if j < keys, if (causal) j <= first + i, and if allowed[i, j] is not 0;
+ * its score gets added[i, j]. A key that is not seen has the weight +0, as if its score were −∞; a query that sees none
+ * weighs all Tk keys alike, which is what HF's large negative numbers come to. */
+typedef struct bert_attend_mask {
+    size_t keys;
+    bool causal; size_t first;          /* first: the place of query 0 among the keys */
+    const unsigned char *allowed; size_t ld_allowed; /* [Tq, Tk] or NULL: all */
+    const float *added; size_t ld_added;             /* [Tq, Tk] or NULL: nothing; −∞: not seen */
+} bert_attend_mask;
+
+/* One head of one text: scores = (q · kᵀ) · scale, weights = softmax(masked scores), context = weights · v, in tiles of
  * rows. Without SCORES in `steps` the scores are read from `scores`; without WEIGHTS the weights from `weights`. */
 enum { BERT_ATTEND_SCORES = 1, BERT_ATTEND_WEIGHTS = 2, BERT_ATTEND_CONTEXT = 4, BERT_ATTEND_ALL = 7 };
 typedef struct bert_attend {
@@ -55,14 +67,24 @@ typedef struct bert_attend {
     const float *k; size_t ldk; /* [Tk, D] */
     const float *v; size_t ldv; /* [Tk, D] */
     float *context; size_t ldc; /* [Tq, D]; exactly D columns are written */
-    float *scores;              /* [Tq, Tk] or NULL: kept if given */
+    float *scores;              /* [Tq, Tk] or NULL: kept if given, as they are before the mask */
     float *weights;             /* [Tq, Tk] or NULL: kept if given */
+    const bert_attend_mask *mask; /* NULL: every query sees every key */
     float scale;                /* 1/√D, rounded to float */
     unsigned steps;
     size_t tq, tk, d;
 } bert_attend;
 size_t bert_attend_scratch(const bert_kernels *kernels, const bert_attend *attend);
 void bert_attend_run(const bert_kernels *kernels, const bert_attend *attend, float *scratch);
+
+/* The same in two parts, so that several workers can share one long head: k and v are packed once into `packed`
+ * (64-byte aligned), then calls on disjoint blocks of query rows may run side by side, each with scratch of its own. */
+size_t bert_attend_packed(const bert_attend *attend);       /* floats */
+size_t bert_attend_block_scratch(const bert_attend *attend); /* floats */
+size_t bert_attend_blocks(const bert_attend *attend);
+void bert_attend_pack(const bert_kernels *kernels, const bert_attend *attend, float *packed);
+void bert_attend_run_blocks(const bert_kernels *kernels, const bert_attend *attend, float *packed, size_t first,
+                            size_t last, float *scratch);
 
 /* y = (x − mean) / √(var + eps) · gamma + beta over each of `rows` rows of h values; y may be x. (Ba et al. 2016,
  * arXiv 1607.06450) */
