@@ -147,6 +147,13 @@ check_bertviz() {
     python3 tests/check_bertviz.py $WORK/release/tools/bert tests/data/models/tiny-bert
 }
 
+# check_page: the page of attention in Debian's Chromium.
+check_page() {
+    need_packages chromium chromium-driver fonts-dejavu-core
+    build release gcc --prefix="$PWD/$WORK/prefix"
+    python3 tests/check_page.py $WORK/release/tools/bert tests/data/models/tiny-bert
+}
+
 check_fuzz() {
     local source name n=0
     configure fuzz clang -Dfuzz=true -Db_lundef=false

@@ -16,7 +16,7 @@ const SIGNED = {
 const parse = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 const between = (x, y, t) => x.map((v, i) => Math.round(v + (y[i] - v) * t));
 
-// 256 colours [r, g, b] for √weight from 0 to 1: a weight's ink grows as the square root, or long texts would be white.
+// 256 colours [r, g, b] for √weight from 0 to 1: ink grows as the square root, or long texts would be white.
 function ramp(theme) {
   return remember(`ramp ${theme}`, () => {
     const stops = RAMPS[theme].map(parse), n = stops.length - 1;

@@ -31,7 +31,8 @@ async function copyText(text) {
 
 function currentSvg() {
   const parts = figures.map((figure) => context(figure)), sizes = parts.map((f) => viewNow().size(f));
-  const width = sizes.reduce((sum, size) => sum + size.width, 0), height = Math.max(...sizes.map((size) => size.height));
+  const width = sizes.reduce((sum, size) => sum + size.width, 0);
+  const height = Math.max(...sizes.map((size) => size.height));
   const paper = new SvgPaper(width, height, parts[0].colors.paper);
   let x = 0;
   parts.forEach((f, i) => {

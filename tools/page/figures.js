@@ -70,7 +70,7 @@ function makeFigures() {
     const box = document.createElement('figure'), canvas = document.createElement('canvas');
     canvas.tabIndex = 0;
     canvas.setAttribute('role', 'img');
-    canvas.setAttribute('aria-label', `${VIEWS[state.view]} of text ${text}; arrow keys point, the numbers are read out`);
+    canvas.setAttribute('aria-label', `${VIEWS[state.view]} of text ${text}; arrow keys point, numbers are read out`);
     box.append(canvas);
     stage.append(box);
     const figure = {text, canvas, hover: null, ready: undefined};
@@ -104,8 +104,8 @@ function choose(figure) {
 function listen(figure) {
   const {canvas} = figure;
   canvas.addEventListener('pointermove', (event) => {
-    const box = canvas.getBoundingClientRect(), scale = parseFloat(canvas.style.width) / box.width;
-    pointAt(figure, viewNow().at(context(figure), (event.clientX - box.left) * scale, (event.clientY - box.top) * scale));
+    const box = canvas.getBoundingClientRect();
+    pointAt(figure, viewNow().at(context(figure), event.clientX - box.left, event.clientY - box.top));
   });
   canvas.addEventListener('pointerleave', () => pointAt(figure, null));
   canvas.addEventListener('click', () => choose(figure));

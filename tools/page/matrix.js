@@ -38,19 +38,22 @@ function rowsAndColumns(text, s) {
 function matrix(text, layer, a, s) {
   return rememberFew(`${text} ${layer} ${a} ${s.words} ${s.hide} ${s.filter}`, () => {
     const {rows, columns} = rowsAndColumns(text, s);
-    const T = facts.texts[text].count, codes = weightCodes(text, layer), start = a * T * T;
-    const w = new Float32Array(rows.length * columns.length), share = new Float32Array(rows.length).fill(1);
-    const visible = s.hide ? units(text, s).filter((unit) => !unit.hidden).flatMap((unit) => unit.tokens) : null;
+    const T = facts.texts[text].count, n = columns.length, codes = weightCodes(text, layer), start = a * T * T;
+    const w = new Float32Array(rows.length * n), share = new Float32Array(rows.length).fill(1);
+    const column = new Int32Array(T).fill(-1), visible = new Uint8Array(T); // of each token
+    columns.forEach((unit, c) => unit.tokens.forEach((j) => { column[j] = c; }));
+    for (const unit of units(text, s)) for (const j of unit.tokens) visible[j] = unit.hidden ? 0 : 1;
     rows.forEach((row, r) => {
-      for (const i of row.tokens) {
-        const line = codes.subarray(start + i * T, start + (i + 1) * T);
-        for (let c = 0; c < columns.length; c++)
-          for (const j of columns[c].tokens) w[r * columns.length + c] += WEIGHT[line[j]];
-      }
-      if (visible) share[r] = row.tokens.reduce((sum, i) =>
-        sum + visible.reduce((x, j) => x + WEIGHT[codes[start + i * T + j]], 0), 0) / row.tokens.length;
-      const by = row.tokens.length * (share[r] || 1);
-      if (by !== 1) for (let c = 0; c < columns.length; c++) w[r * columns.length + c] /= by;
+      let left = 0;
+      for (const i of row.tokens)
+        for (let j = 0, at = start + i * T; j < T; j++, at++) {
+          const x = WEIGHT[codes[at]];
+          if (column[j] >= 0) w[r * n + column[j]] += x;
+          if (visible[j]) left += x;
+        }
+      if (s.hide) share[r] = left / row.tokens.length;
+      const by = s.hide ? left || 1 : row.tokens.length;
+      if (by !== 1) for (let c = 0; c < n; c++) w[r * n + c] /= by;
     });
     return {rows, columns, w, share};
   });

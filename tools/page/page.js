@@ -30,6 +30,7 @@ function showHeads() {
     chip.addEventListener('click', (event) => chooseHead(a, several && !event.shiftKey));
     return chip;
   });
+  // The chips are new ones: whoever went to one with the keyboard is still there.
   const focused = document.activeElement?.getAttribute('aria-label');
   $('heads').replaceChildren(...chips);
   chips.find((chip) => chip.getAttribute('aria-label') === focused)?.focus();
@@ -61,6 +62,7 @@ function showControls() {
   $('hide-special').checked = state.hide.includes('special');
   $('hide-punctuation').checked = state.hide.includes('punctuation');
   $('back').hidden = !open;
+  $('lines').hidden = viewNow() !== headView && !(viewNow() === modelView && texts.some((text) => asLines({text})));
   document.documentElement.dataset.theme = themeNow();
 }
 
@@ -72,15 +74,15 @@ function showSentence() {
       ...paired ? [make('span', shown(text.pair), {class: 'pair'})] : []];
   }).flatMap((span, i) => i && span.className !== 'pair' ? [make('span', ' | '), span] : [span]));
   const tokens = textsNow().map((t) => facts.texts[t].count).join(' | ');
-  $('origin').textContent = `Attention in ${facts.model}: ${layerNumbers.length} layers × ${headNumbers.length} heads, ` +
-    `${tokens} tokens`;
+  $('origin').textContent =
+    `Attention in ${facts.model}: ${layerNumbers.length} layers × ${headNumbers.length} heads, ${tokens} tokens`;
 }
 
 function showNotes() {
   const notes = [], f = context(figures[0]), all = state.view === 'model' ? [] : f.places;
-  if (thinned) notes.push('Thinned: this page has only ' + [facts.keep ? `the ${facts.keep} largest weights of each row` : '',
-    facts.min_weight ? `weights from ${facts.min_weight} on` : ''].filter(Boolean).join(', and of these ') +
-    '. Others are drawn as 0.');
+  const kept = [facts.keep ? `the ${facts.keep} largest weights of each row` : '',
+    facts.min_weight ? `weights from ${facts.min_weight} on` : ''].filter(Boolean);
+  if (thinned) notes.push(`Thinned: this page has only ${kept.join(', and of these ')}. Others are drawn as 0.`);
   if (state.hide) notes.push('Renormalised: with tokens hidden, each row is divided by what remains of it' +
     (all.length ? `, here ${Math.round(100 * meanShare(f.text, f.layer, all, state))} % on average.` : '.'));
   if (state.words && state.view !== 'neuron') notes.push('Words: columns are sums over pieces, rows are means.');
@@ -181,9 +183,9 @@ function fillControls() {
   $('text').append(...facts.texts.map((text, t) => make('option', name(text, t), {value: t})));
   $('beside').append(make('option', 'nothing', {value: -1}),
     ...facts.texts.map((text, t) => make('option', name(text, t), {value: t})));
-  $('source').textContent = `Weights are stored in 8 bits, as 255·√w rounded: what is shown is within 1/255 of what was ` +
-    `computed, small weights much closer. Queries and keys have 8 bits beside a scale for each row. Weights of the model: ` +
-    `${facts.weights_hash}, numerics ${facts.numerics}. This page is one file and asks the network for nothing.`;
+  $('source').textContent = 'Weights are stored in 8 bits, as 255·√w rounded: what is shown is within 1/255 of what ' +
+    'was computed, small weights much closer. Queries and keys have 8 bits beside a scale for each row. This page is ' +
+    `one file and asks the network for nothing. Weights of the model: ${facts.weights_hash}, numerics ${facts.numerics}.`;
 }
 
 function connectControls() {
@@ -192,7 +194,8 @@ function connectControls() {
   $('layer-after').addEventListener('click', () => stepLayer(1));
   $('heads-all').addEventListener('click', () => change({heads: 'all'}));
   $('heads-none').addEventListener('click', () => change({heads: 'none'}));
-  for (const name of ['sort', 'filter', 'theme']) $(name).addEventListener('change', () => change({[name]: $(name).value}));
+  for (const name of ['sort', 'filter', 'theme'])
+    $(name).addEventListener('change', () => change({[name]: $(name).value}));
   for (const name of ['min', 'text', 'beside'])
     $(name).addEventListener('change', () => change({[name]: +$(name).value}));
   $('words').addEventListener('change', () => change({words: +$('words').checked}));

@@ -10,9 +10,14 @@ function textWidth(text, size = 13, weight = 400) {
 // The text, with its end cut off where it is wider than `width`.
 function fit(text, width, size = 13, weight = 400) {
   if (textWidth(text, size, weight) <= width) return text;
-  const letters = Array.from(text);
-  while (letters.length > 1 && textWidth(`${letters.join('')}…`, size, weight) > width) letters.pop();
-  return `${letters.join('')}…`;
+  const letters = Array.from(text.slice(0, 1000)), start = (n) => `${letters.slice(0, n).join('')}…`;
+  let low = 1, high = letters.length; // the start of `low` letters fits, or is the least there can be
+  while (low + 1 < high) {
+    const middle = (low + high) >> 1;
+    if (textWidth(start(middle), size, weight) <= width) low = middle;
+    else high = middle;
+  }
+  return start(low);
 }
 
 // A picture of rows × columns pixels; color(r, c) is [r, g, b].
@@ -36,7 +41,7 @@ function pixels(rows, columns, color) {
 class CanvasPaper {
   // Large pictures get fewer pixels: browsers have limits.
   constructor(canvas, width, height, background) {
-    const density = Math.min(Math.max(window.devicePixelRatio || 1, 2), 16000 / Math.max(width, height));
+    const density = Math.min(Math.max(window.devicePixelRatio, 2), Math.max(1, 9000 / Math.max(width, height)));
     canvas.width = Math.round(width * density);
     canvas.height = Math.round(height * density);
     canvas.style.width = `${width}px`;
@@ -143,7 +148,8 @@ const round = (x) => Math.round(x * 100) / 100;
 function escapeXml(text) {
   const names = {'&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;'};
   // XML has no other control characters; half a surrogate pair would break the file.
-  return text.toWellFormed().replace(/[&<>"]/g, (x) => names[x]).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, '·');
+  const whole = text.toWellFormed().replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, '·');
+  return whole.replace(/[&<>"]/g, (x) => names[x]);
 }
 
 // A scale of weights from 0 to 1 with its ticks, as wide as given.

@@ -3,16 +3,17 @@
 // Every view is { size(f), draw(paper, f), at(f, x, y), move(f, point, key), read(f, point) } of a figure
 // f = { text, s: state, layer, places: heads shown, theme, colors, point, width }; a point is what is pointed at.
 
-const HEAD_TOP = 56;
+const HEAD_TOP = 66;
+const MOST_LINES = 2000; // at once: more take seconds, and nobody can tell them apart
 
 function headLayout(f) {
   const {rows, columns} = rowsAndColumns(f.text, f.s);
   const longest = (list) => Math.max(40, ...list.map((unit) => textWidth(unit.label)));
   const line = Math.max(rows.length, columns.length) > 60 ? 17 : 22;
   const label = Math.ceil(Math.min(170, Math.max(longest(rows), longest(columns)))) + 12;
-  const figures = 46, gap = Math.max(140, Math.min(340, f.width - 2 * (label + figures) - 20));
-  const left = Math.max(figures + label, (f.width - gap) / 2);
-  return {rows, columns, line, label, gap, left, right: left + gap,
+  const boxes = 108, beside = boxes + 46, gap = Math.max(140, Math.min(380, f.width - 2 * (label + beside) - 20));
+  const left = Math.max(beside + label, (f.width - gap) / 2);
+  return {rows, columns, line, label, boxes, gap, left, right: left + gap,
     width: Math.max(f.width, 2 * left + gap), height: HEAD_TOP + line * Math.max(rows.length, columns.length) + 44};
 }
 
@@ -23,35 +24,47 @@ const STEPS = 20;
 
 const strength = (w) => ({alpha: Math.min(1, 0.03 + w), thick: 1 + 2 * w});
 
-// A map's weights from `min` on as lines; place(r, c) is [x1, y1, x2, y2]; point, if any, is whose lines are drawn.
-function drawLinks(paper, map, color, {min, point, place, weak = 1}) {
+// The weight from which on at most `most` of the maps' lines are drawn: `min`, or more where there are too many.
+function enough(maps, min, most, point) {
+  const bins = new Uint32Array(1001), goal = (map, i) => !point ||
+    (point.row >= 0 ? Math.floor(i / map.columns.length) === point.row : i % map.columns.length === point.column);
+  for (const map of maps)
+    for (let i = 0; i < map.w.length; i++) if (map.w[i] >= min && goal(map, i)) bins[Math.ceil(map.w[i] * 1000)]++;
+  let count = 0, k = 1000;
+  while (k >= 0 && count + bins[k] <= most) count += bins[k--];
+  return k < 0 ? min : Math.max(min, k / 1000);
+}
+
+// A map's weights from `min` on as lines; place(r, c) is [x1, y1, x2, y2]; point: whose lines are
+// drawn, if not all.
+function drawLinks(paper, map, color, {min, point, place, weak = 1, scale = 1}) {
   const n = map.columns.length, bins = Array.from({length: STEPS + 1}, () => []);
   for (let r = 0; r < map.rows.length; r++) {
     if (point?.row >= 0 && point.row !== r) continue;
     for (let c = 0; c < n; c++) {
       const w = map.w[r * n + c];
-      if (w < min || point?.column >= 0 && point.column !== c) continue;
+      if (w < min || w === 0 || point?.column >= 0 && point.column !== c) continue;
       bins[Math.min(STEPS, Math.round(w * STEPS))].push(place(r, c));
     }
   }
   bins.forEach((list, k) => {
     const {alpha, thick} = strength(k / STEPS);
-    if (list.length) paper.links(list, color, alpha * weak, thick);
+    if (list.length) paper.links(list, color, alpha * weak, thick * scale);
   });
 }
 
-// Beside each token on the other side: a box for each head, and the mean as a number.
+// Beside each token on the other side: a box for each head, filled as its weight, and the mean as a number.
 function drawBoxes(paper, f, layout) {
   const {point, places} = f, toRight = point.row >= 0, other = toRight ? layout.columns : layout.rows;
-  const n = layout.columns.length, wide = layout.label / Math.max(1, places.length);
-  const x = toRight ? layout.right : layout.left - layout.label;
+  const n = layout.columns.length, wide = Math.min(14, layout.boxes / Math.max(1, places.length));
+  const all = wide * places.length, x = toRight ? layout.right + layout.label : layout.left - layout.label - all;
   other.forEach((_, i) => {
     const at = toRight ? point.row * n + i : i * n + point.column;
     const weights = places.map((a) => matrix(f.text, f.layer, a, f.s).w[at]);
-    weights.forEach((w, k) => paper.rect(x + k * wide, headY(layout, i) - layout.line / 2 + 1, wide, layout.line - 2,
-      headColor(places[k]), w));
+    const y = headY(layout, i) - layout.line / 2 + 2;
+    weights.forEach((w, k) => paper.rect(x + k * wide, y, wide - 1, layout.line - 4, headColor(places[k]), w));
     const mean = weights.reduce((sum, w) => sum + w, 0) / (weights.length || 1);
-    if (mean >= 0.0005) paper.text(number(mean), toRight ? x + layout.label + 6 : x - 6, headY(layout, i),
+    if (mean >= 0.0005) paper.text(number(mean), toRight ? x + all + 6 : x - 6, headY(layout, i),
       {color: f.colors.soft, size: 11, align: toRight ? 'left' : 'right'});
   });
 }
@@ -95,8 +108,11 @@ const headView = {
     if (f.point) drawBoxes(paper, f, layout);
     const place = (r, c) => [layout.left, headY(layout, r), layout.right, headY(layout, c)];
     const weak = f.point ? 1 : f.places.length ** -0.35; // many heads over each other would all be black
-    for (const a of f.places)
-      drawLinks(paper, matrix(f.text, f.layer, a, f.s), headColor(a), {min: f.s.min, point: f.point, place, weak});
+    const maps = f.places.map((a) => matrix(f.text, f.layer, a, f.s));
+    const min = enough(maps, f.s.min, MOST_LINES, f.point);
+    maps.forEach((map, i) => drawLinks(paper, map, headColor(f.places[i]), {min, point: f.point, place, weak}));
+    if (min > f.s.min) paper.text(`Only the strongest lines, weights over ${min.toFixed(3)}; point at a token for more.`,
+      8, 34, {color: f.colors.soft, size: 11});
     drawHeadTokens(paper, f, layout);
     pairNames(paper, f, layout);
     const y = layout.height - 18, x = layout.left;
@@ -127,7 +143,8 @@ const headView = {
     const {rows, columns} = headLayout(f), n = columns.length, toRight = point.row >= 0;
     const maps = f.places.map((a) => matrix(f.text, f.layer, a, f.s));
     const list = (toRight ? columns : rows).map((unit, i) => {
-      const at = toRight ? point.row * n + i : i * n + point.column, all = maps.map((map) => map.w[at]);
+      const at = toRight ? point.row * n + i : i * n + point.column;
+      const all = maps.map((map) => map.w[at]);
       const best = all.indexOf(Math.max(...all));
       return {label: unit.label, mean: all.reduce((sum, w) => sum + w, 0) / (all.length || 1), most: all[best] ?? 0,
         head: f.places[best]};

@@ -2,7 +2,7 @@
 
 function mapLayout(f) {
   const {rows, columns} = rowsAndColumns(f.text, f.s);
-  const longest = (list) => Math.min(120, Math.ceil(Math.max(30, ...list.map((unit) => textWidth(unit.label, 12)))) + 8);
+  const longest = (list) => Math.ceil(Math.min(112, Math.max(30, ...list.map((unit) => textWidth(unit.label, 12))))) + 8;
   const label = longest(rows) + 8, top = longest(columns) + 44, n = Math.max(columns.length, rows.length * 0.8);
   const cell = Math.max(2, Math.min(44, Math.floor((f.width - label - 40) / Math.max(1, n))));
   const width = Math.max(f.width, label + columns.length * cell + 40);
@@ -13,15 +13,16 @@ function mapLayout(f) {
 // Labels where there is room: every one, or every n-th.
 function drawMapLabels(paper, f, layout) {
   const every = Math.ceil(13 / layout.cell), {colors, point} = f;
-  const style = (i, held) => ({size: 12, color: held === i ? colors.text : colors.soft, weight: held === i ? 700 : 400});
+  const style = (i, held) =>
+    ({size: 12, color: held === i ? colors.text : colors.soft, weight: held === i ? 700 : 400});
   const shows = (i, held) => i === held || i % every === 0 && !(every > 1 && Math.abs(i - held) < every);
   layout.rows.forEach((unit, i) => {
     if (shows(i, point?.row)) paper.text(fit(unit.label, layout.label - 12, 12), layout.left - 7,
       layout.top + layout.cell * (i + 0.5), {...style(i, point?.row), align: 'right'});
   });
   layout.columns.forEach((unit, i) => {
-    if (shows(i, point?.column)) paper.text(fit(unit.label, layout.top - 48, 12), layout.left + layout.cell * (i + 0.5),
-      layout.top - 7, {...style(i, point?.column), turn: -90});
+    if (shows(i, point?.column)) paper.text(fit(unit.label, layout.top - 48, 12),
+      layout.left + layout.cell * (i + 0.5), layout.top - 7, {...style(i, point?.column), turn: -90});
   });
 }
 

@@ -1,7 +1,9 @@
 // Model view: all layers and heads at once, each as the head view's lines, or as a small heat map where lines would be
 // too many. Pictures are made layer by layer while the page stays usable.
 
-const MODEL_TOP = 54, MODEL_LEFT = 50, LINES_UP_TO = 3000000; // Σ T² that are looked through for lines
+const MODEL_TOP = 54, MODEL_LEFT = 50;
+const MOST_CELL_LINES = 100;  // in one head's cell
+const LINES_UP_TO = 40;       // tokens
 
 function modelLayout(f) {
   const A = headNumbers.length, L = layerNumbers.length, gap = 5;
@@ -10,7 +12,7 @@ function modelLayout(f) {
   return {A, L, cell, step, width: MODEL_LEFT + A * step + 8, height: MODEL_TOP + L * step + 44};
 }
 
-const asLines = (f) => facts.texts[f.text].count ** 2 * layerNumbers.length * headNumbers.length <= LINES_UP_TO;
+const asLines = (f) => facts.texts[f.text].count <= LINES_UP_TO;
 
 // A small heat map: the largest weight under each pixel.
 function thumbnailMap(map, side, theme) {
@@ -36,7 +38,7 @@ function drawCellLines(paper, f, layer, a, x, y, cell) {
   const map = matrix(f.text, layer, a, f.s), inside = cell - 8;
   const place = (r, c) => [x + 5, y + 4 + inside * (r + 0.5) / map.rows.length,
     x + cell - 5, y + 4 + inside * (c + 0.5) / map.columns.length];
-  drawLinks(paper, map, headColor(a), {min: f.s.min, place});
+  drawLinks(paper, map, headColor(a), {min: enough([map], f.s.min, MOST_CELL_LINES), place, scale: 0.6});
 }
 
 function drawCell(paper, f, row, k, a, layout) {
@@ -54,11 +56,12 @@ const modelView = {
 
   draw(paper, f) {
     const layout = modelLayout(f), {colors} = f, sorted = f.s.sort !== 'number';
-    drawCaption(paper, f, sorted ? `Every layer and head; in each layer sorted by ${f.s.sort}` : 'Every layer and head');
+    drawCaption(paper, f, 'Every layer and head' + (sorted ? `; in each layer sorted by ${f.s.sort}` : ''));
     for (let k = 0; k < layout.A; k++)
       paper.text(sorted ? `${k + 1}.` : String(headNumbers[k]), MODEL_LEFT + k * layout.step + layout.cell / 2,
         MODEL_TOP - 10, {color: colors.soft, size: 12, align: 'center'});
-    paper.text(sorted ? 'rank' : 'head', MODEL_LEFT - 10, MODEL_TOP - 10, {color: colors.soft, size: 11, align: 'right'});
+    paper.text(sorted ? 'rank' : 'head', MODEL_LEFT - 7, MODEL_TOP - 10,
+      {color: colors.soft, size: 11, align: 'right'});
     layerNumbers.slice(0, f.rows ?? layout.L).forEach((layer, row) => {
       paper.text(`layer ${layer}`, MODEL_LEFT - 7, MODEL_TOP + row * layout.step + layout.cell / 2,
         {color: colors.soft, size: 11, align: 'right'});

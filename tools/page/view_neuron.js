@@ -84,15 +84,17 @@ const neuronView = {
     }
     const layout = neuronLayout(f), r = heldRow(f, layout), numbers = neuronNumbers(f, layout, r);
     const mostScore = Math.max(1e-9, ...numbers.columns.map((x) => Math.abs(x.score)));
-    drawCaption(paper, f, `Layer ${f.layer}, ${headList(f.places)}: how “${layout.rows[r].label}” comes to its weights`);
+    drawCaption(paper, f,
+      `Layer ${f.layer}, ${headList(f.places)}: how “${layout.rows[r].label}” comes to its weights`);
     drawNeuronTitles(paper, f, layout, numbers);
     paper.rect(0, neuronY(layout, r) - layout.line / 2, layout.x.left, layout.line, f.colors.accent, 0.14);
     layout.rows.forEach((unit, i) => paper.text(fit(unit.label, layout.label - 12), layout.x.left - 6,
-      neuronY(layout, i), {color: i === r ? f.colors.text : f.colors.soft, align: 'right', weight: i === r ? 700 : 400}));
+      neuronY(layout, i),
+      {color: i === r ? f.colors.text : f.colors.soft, align: 'right', weight: i === r ? 700 : 400}));
     drawStrip(paper, f, layout, layout.x.q, r, numbers.query, numbers.mostQ);
     numbers.columns.forEach((column, c) => drawNeuronRow(paper, f, layout, c, {...column, ...numbers}, mostScore));
-    paper.text('orange: negative, blue: positive, white: 0; ink grows as the square root. Point at a token on the left.',
-      8, layout.height - 18, {color: f.colors.soft, size: 11});
+    paper.text('orange: negative, blue: positive; ink grows as the square root. Point at a token on the left.', 8,
+      layout.height - 18, {color: f.colors.soft, size: 11});
   },
 
   at(f, x, y) {
