@@ -12,8 +12,8 @@ double bench_seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Chains of multiply-adds that do not wait for each other. A unit takes 4 cycles and a CPU has 2 of them (4 of NEON), so
- * 8 (16) chains keep them busy; AVX2 has registers for 12. Each value stays near 1: it moves towards c / (1 - m). */
+/* Chains of multiply-adds that do not wait for each other. One takes 4 cycles and a CPU has 2 units for them (4 of
+ * NEON), so 8 (16) chains keep them busy; AVX2 has registers for 12. Each value moves towards c / (1 - m) = 1. */
 #define EACH_12(DO, X)                                                                                                 \
     DO(0, X) DO(1, X) DO(2, X) DO(3, X) DO(4, X) DO(5, X) DO(6, X) DO(7, X) DO(8, X) DO(9, X) DO(10, X) DO(11, X)
 #define EACH_16(DO, X) EACH_12(DO, X) DO(12, X) DO(13, X) DO(14, X) DO(15, X)
@@ -43,7 +43,8 @@ typedef struct fma_probe {
 #include <immintrin.h>
 CHAINS(chains_avx2, __attribute__((target("avx2,fma"))), __m256, _mm256_fmadd_ps, EACH_12)
 CHAINS(chains_avx512, __attribute__((target("avx512f"))), __m512, _mm512_fmadd_ps, EACH_16)
-static const fma_probe probes[] = {{BERT_ISA_AVX2, chains_avx2, 12 * 8 * 2}, {BERT_ISA_AVX512, chains_avx512, 16 * 16 * 2}};
+static const fma_probe probes[] = {{BERT_ISA_AVX2, chains_avx2, 12 * 8 * 2},
+                                   {BERT_ISA_AVX512, chains_avx512, 16 * 16 * 2}};
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #define NEON_FMA(a, b, c) vfmaq_f32(c, a, b)
@@ -114,7 +115,8 @@ static void read_part(void *arg, int i) {
     word_pair a = {0}, b = {0}, c = {0}, d = {0};
     for (; at < end; at += LINE) {
         const word_pair *pairs = (const word_pair *)(const void *)at;
-        __builtin_prefetch((const void *)((uintptr_t)at + PREFETCH_BYTES)); /* may be behind the end: it is only a hint */
+        /* Behind the end at last, which is no harm: it is a hint, and no pointer is formed there. */
+        __builtin_prefetch((const void *)((uintptr_t)at + PREFETCH_BYTES));
         a += pairs[0];
         b += pairs[1];
         c += pairs[2];

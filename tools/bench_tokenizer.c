@@ -1,6 +1,8 @@
 /* bert bench --tokenizer: ids and byte offsets of many texts, each thread a slice of them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,8 +11,6 @@
 #include "lines.h"
 #include "say.h"
 #include "signals.h"
-
-#include <stdlib.h>
 
 /* Texts of one call: enough to make its cost not count, few enough that their tokens stay in a cache. */
 enum { TEXTS_A_CALL = 256, MADE_UP_TEXTS = 20000, DEFAULT_REPEAT = 10 };
@@ -69,27 +69,32 @@ static int read_texts(job *j, const char *path) {
     return j->bytes.len ? 0 : say_error("%s: expected lines of text, found none", j->lines.name);
 }
 
-/* Words of everyday English at random, some capitals and accents, 5 to 60 words a text. */
+/* An entry of the vocabulary at random, low ids more often: rank and frequency of words are like that (Zipf), and
+ * vocabularies are roughly in order of frequency behind special tokens, unused ones and characters. */
+static const char *draw_entry(const job *j, uint32_t *random, size_t *n) {
+    *random = *random * 1664525u + 1013904223u; /* Numerical Recipes' generator */
+    size_t entries = bert_tokenizer_vocab_size(j->tokenizer), first = entries / 15;
+    double rank = exp((double)*random / 4294967296.0 * log((double)(entries - first)));
+    return bert_tokenizer_token(j->tokenizer, (int32_t)first + (int32_t)rank, n);
+}
+
+/* Texts of 5 to 60 entries of the tokenizer's own vocabulary; what begins with ## goes on a word. */
 static void make_texts(job *j) {
-    static const char *const words[] = {
-        "the",    "of",        "Vienna",   "encoder", "attention", "measurement", "naïve", "café",  "was",      "reading",
-        "quickly", "and",      "tokens",   "a",       "over",      "unbelievable", "in",   "2024",  "river's",  "to",
-        "people", "lightning", "Zürich",   "with",    "not",       "question",    "is",    "(see)", "together", "for",
-        "water",  "engineers", "however,", "found",   "it",        "by",          "state", "small", "that",     "on."};
+    buffer text = {0};
     uint32_t random = 1;
-    char text[60 * 16];
     for (size_t i = 0; i < MADE_UP_TEXTS; i++) {
-        size_t n = 0, count = 5 + i * 37 % 56;
-        for (size_t k = 0; k < count; k++) {
-            random = random * 1664525u + 1013904223u;
-            const char *word = words[(random >> 16) % (sizeof words / sizeof *words)];
-            size_t length = strlen(word);
-            memcpy(text + n, word, length);
-            n += length;
-            text[n++] = ' ';
+        text.len = 0;
+        for (size_t k = 0; k < 5 + i * 37 % 56; k++) {
+            size_t n = 0;
+            const char *entry = draw_entry(j, &random, &n);
+            if (!entry || entry[0] == '[') continue; /* a gap, or [PAD] and its like */
+            int goes_on = n > 2 && memcmp(entry, "##", 2) == 0;
+            if (!goes_on) buffer_byte(&text, ' ');
+            buffer_add(&text, goes_on ? entry + 2 : entry, goes_on ? n - 2 : n);
         }
-        add_text(j, text, n - 1);
+        add_text(j, text.data, text.len);
     }
+    buffer_close(&text);
 }
 
 /* The best of a few times, with the files in the page cache; the last one stays open. */

@@ -236,9 +236,6 @@ static const option own_options[] = {
     {"output", 'o', OPTION_TEXT, AT(output), 0, "FILE", "write there instead of stdout"},
     {0}};
 static const option *const options[] = {own_options, options_model, options_tokenizer_file, NULL};
-const command command_bench = {"bench",
-                               "How fast a model, or a tokenizer, is on this machine.",
-                               "[TEXTFILE]",
-                               "bert bench -m models/all-MiniLM-L6-v2 --shapes 1x8,8x128 --repeat 20",
-                               options,
-                               run};
+const command command_bench = {"bench",      "How fast a model, or a tokenizer, is on this machine.",
+                               "[TEXTFILE]", "bert bench -m models/all-MiniLM-L6-v2 --shapes 1x8,8x128 --repeat 20",
+                               options,      run};
