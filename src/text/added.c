@@ -108,8 +108,9 @@ bool bert_added_next(bert_added_search *s, bert_hit *hit) {
         if (s->literal && token->special) continue;
         if (token->single_word && (word_before(s->text, start) || word_behind(s->text, end, s->len))) continue;
         *hit = (bert_hit){token, start, end};
-        if (token->lstrip) hit->start = spaces_before(s->text, start, s->done);
+        if (token->lstrip) hit->start = start > s->done ? spaces_before(s->text, start, s->done) : s->done;
         if (token->rstrip) hit->end = spaces_behind(s->text, end, s->len);
+        if (hit->start >= hit->end) continue; /* all of it went with the hit before */
         s->done = hit->end;
         return true;
     }

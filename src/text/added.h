@@ -40,7 +40,8 @@ typedef struct bert_added_search {
     bool literal; /* special tokens are plain text */
 } bert_added_search;
 
-/* The next hit, leftmost and longest; false: none left. */
+/* The next hit, leftmost and longest; false: none left. A token that begins with white space may begin before `done`,
+ * in what the hit before took along: as in HF it has that white space once more. */
 bool bert_added_next(bert_added_search *search, bert_hit *hit);
 
 /* Sorts the tokens and fills `begins`. */

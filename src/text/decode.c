@@ -14,20 +14,34 @@ static void put(output *out, const char *bytes, size_t n) {
         if (out->n < out->room) out->text[out->n] = bytes[i];
 }
 
-static bool special(const bert_tokenizer *z, int32_t id) {
+/* The added token with this id, NULL: it is not an added token. */
+static const bert_added_token *added(const bert_tokenizer *z, int32_t id) {
+    if (bert_vocab_entry_of(&z->extra, id) == NULL) return NULL;
     for (int k = 0; k < 2; k++) {
         const bert_added_set *set = k == 0 ? &z->added.raw : &z->added.normalized;
         for (size_t i = 0; i < set->n; i++)
-            if (set->tokens[i].id == id) return set->tokens[i].special;
+            if (set->tokens[i].id == id) return &set->tokens[i];
     }
-    return false;
+    return NULL;
+}
+
+/* What HF decodes an id to: for an added token that is searched in normalized text the normalized form, which then
+ * does not count as special. NULL: no such id, or it is to be skipped. */
+static const char *token_of(const bert_tokenizer *z, int32_t id, bool skip_special, size_t *len) {
+    const char *token = bert_tokenizer_token(z, id, len);
+    const bert_added_token *a = added(z, id);
+    if (a == NULL) return token;
+    const bool changed = a->len != *len || memcmp(a->text, token, *len) != 0;
+    if (skip_special && a->special && !changed) return NULL;
+    *len = a->len;
+    return (const char *)a->text;
 }
 
 /* HF's list, each rule applied to the whole token before the next one. */
 static const char *const rules[][2] = {{" .", "."},      {" ?", "?"},     {" !", "!"},    {" ,", ","},
                                        {" ' ", "'"},     {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
                                        {" 's", "'s"},    {" 've", "'ve"}, {" 're", "'re"}};
-enum { RULES = sizeof rules / sizeof *rules, MOST_CLEANED = 64 };
+enum { RULES = sizeof rules / sizeof *rules, MOST_CLEANED = 256 };
 
 /* Replaces from left to right; a rule never makes a text longer. */
 static size_t apply(const char *const rule[2], char *text, size_t n) {
@@ -69,8 +83,8 @@ size_t bert_tokenizer_decode(const bert_tokenizer *z, char *text, size_t room, c
     bool first = true;
     for (size_t i = 0; i < n; i++) {
         size_t len;
-        const char *token = bert_tokenizer_token(z, ids[i], &len);
-        if (token == NULL || (skip_special_tokens && special(z, ids[i]))) continue;
+        const char *token = token_of(z, ids[i], skip_special_tokens != 0, &len);
+        if (token == NULL) continue;
         const bool joins = prefix != NULL && !first && len >= prefix_len && memcmp(token, prefix, prefix_len) == 0;
         if (joins) token += prefix_len, len -= prefix_len;
         put_token(&out, token, len, !first && !joins, clean_up && prefix != NULL);

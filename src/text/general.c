@@ -60,7 +60,7 @@ static bool look_up(bert_tokens *t, const bert_tokenizer *z, const bert_cell *ce
 
 /* Words of cells [begin, end), in which no added token is. */
 static bert_status words(bert_tokens *t, const bert_tokenizer *z, size_t begin, size_t end, bert_error *err) {
-    if (begin == end) return BERT_OK;
+    if (begin >= end) return BERT_OK;
     TRY(bert_general_split(t, z->general, begin, end, err));
     for (size_t i = 0; i < t->pieces.n; i++) {
         const bert_cell piece = t->pieces.at[i];
@@ -88,7 +88,8 @@ static bert_status at_added(bert_tokens *t, const bert_tokenizer *z, bool litera
     }
     bert_added_search search = {&z->added.normalized, normalized.at, normalized.n, 0, 0, literal};
     while (bert_added_next(&search, &hit)) {
-        const size_t first = done_cells + cells_in(&normalized, done, hit.start);
+        const size_t first = hit.start >= done ? done_cells + cells_in(&normalized, done, hit.start)
+                                               : done_cells - cells_in(&normalized, hit.start, done);
         const size_t last = first + cells_in(&normalized, hit.start, hit.end);
         const bert_span span = {t->cells.at[first].start, t->cells.at[last - 1].end};
         TRY_OR_DONE(words(t, z, done_cells, first, err));

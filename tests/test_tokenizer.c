@@ -1,0 +1,292 @@
+/* Which file wins, what is refused, and the parts of the interface that golden files do not reach. */
+#include "golden.h"
+#include "scratch.h"
+
+#include "text/tokenizer.h"
+#include "text/utf8.h"
+
+#define VOCAB "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\n##s\nThe\n,\n.\n?\n'\nt\ndo\nnot\nn\n"
+
+typedef struct notes {
+    int n;
+    char last[512];
+} notes;
+
+static void take_note(void *user, const char *text) {
+    notes *taken = user;
+    taken->n++;
+    snprintf(taken->last, sizeof taken->last, "%s", text);
+}
+
+enum { MOST = 4 };
+
+/* Opens files given as name, content, name, content, …, NULL. */
+static bert_status open_files(bert_tokenizer **tokenizer, const char *const *given, int strict, int json, notes *taken,
+                              bert_error *err) {
+    bert_file files[MOST];
+    size_t n = 0;
+    const bert_notes to = {taken, take_note};
+    const bert_tokenizer_options options = {.size = sizeof options, .notes = taken ? &to : NULL, .strict = strict,
+                                            .tokenizer_json = json};
+    for (; given[2 * n] != NULL; n++) files[n] = (bert_file){given[2 * n], given[2 * n + 1], strlen(given[2 * n + 1])};
+    return bert_tokenizer_open_files(tokenizer, files, n, &options, err);
+}
+
+static bert_tokenizer *must_open(const char *const *files) {
+    bert_tokenizer *tokenizer = NULL;
+    bert_error err = {0};
+    cr_assert_eq(open_files(&tokenizer, files, 0, 0, NULL, &err), BERT_OK, "%s", err.text);
+    return tokenizer;
+}
+
+static bool gives(const bert_tokenizer *tokenizer, const char *text, const char *ids) {
+    bert_tokens *tokens = NULL;
+    const bert_text one = {text, strlen(text), NULL, 0};
+    cr_assert_eq(bert_tokenize(&tokens, tokenizer, &one, 1, NULL, NULL), BERT_OK);
+    const bert_encoding e = bert_tokens_at(tokens, 0, 0);
+    const bool same = golden_integers((bert_json){ids, strlen(ids)}, e.n, golden_i32, e.ids);
+    bert_tokens_close(&tokens);
+    return same;
+}
+
+#define JSON(lowercase) \
+    "{\"version\":\"1.0\",\"truncation\":{\"max_length\":8},\"added_tokens\":[{\"id\":2,\"content\":\"[CLS]\",\"special\":true," \
+    "\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false}],\"normalizer\":{\"type\":\"BertNormalizer\"," \
+    "\"clean_text\":true,\"handle_chinese_chars\":true,\"strip_accents\":null,\"lowercase\":" lowercase "},\"pre_tokenizer\":" \
+    "{\"type\":\"BertPreTokenizer\"},\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"[SEP]\",3],\"cls\":[\"[CLS]\",2]}," \
+    "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"continuing_subword_prefix\":\"##\"," \
+    "\"max_input_chars_per_word\":100,\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"[MASK]\":4,\"the\":5,\"The\":8}}}"
+
+/* For BERT's classes tokenizer_config.json decides, with its defaults; the difference is said. */
+Test(tokenizer, config_wins) {
+    static const char *const config[] = {"{\"tokenizer_class\":\"BertTokenizer\"}", "{\"tokenizer_class\":\"DistilBertTokenizerFast\"}",
+                                         "{\"tokenizer_class\":\"PreTrainedTokenizerFast\"}", "{}"};
+    static const char *const ids[] = {"[2,5,3]", "[2,5,3]", "[2,8,3]", "[2,8,3]"};
+    for (int i = 0; i < 4; i++) {
+        const char *const files[] = {"tokenizer.json", JSON("false"), "tokenizer_config.json", config[i], NULL};
+        bert_tokenizer *tokenizer = NULL;
+        bert_error err = {0};
+        notes taken = {0};
+        cr_assert_eq(open_files(&tokenizer, files, 0, 0, &taken, &err), BERT_OK, "%s", err.text);
+        cr_expect(gives(tokenizer, "The", ids[i]), "%s", config[i]);
+        cr_expect_eq(taken.n > 0, i < 2, "%s", taken.last);
+        cr_expect(i >= 2 || strstr(taken.last, "strip_accents") != NULL, "%s", taken.last);
+        cr_expect_eq(bert_tokenizer_lowercases(tokenizer), i < 2);
+        cr_expect_eq(bert_tokenizer_file_lengths(tokenizer).truncation_max_length, 8);
+        bert_tokenizer_close(&tokenizer);
+        cr_expect_eq(open_files(&tokenizer, files, 1, 0, NULL, &err), i < 2 ? BERT_BAD_FILE : BERT_OK);
+        bert_tokenizer_close(&tokenizer);
+    }
+}
+
+/* Without a class config.json's model_type decides, as in AutoTokenizer; tokenizer_json takes the file as it stands. */
+Test(tokenizer, model_type_and_as_it_stands) {
+    const char *const files[] = {"tokenizer.json", JSON("false"), "config.json", "{\"model_type\":\"bert\"}", NULL};
+    bert_tokenizer *tokenizer = must_open(files);
+    cr_expect(gives(tokenizer, "The", "[2,5,3]"));
+    bert_tokenizer_close(&tokenizer);
+    cr_assert_eq(open_files(&tokenizer, files, 1, 1, NULL, NULL), BERT_OK);
+    cr_expect(gives(tokenizer, "The", "[2,8,3]"));
+    bert_tokenizer_close(&tokenizer);
+}
+
+/* Folders as transformers 4 and before wrote them. */
+Test(tokenizer, older_files) {
+    const char *const files[] = {"vocab.txt", VOCAB, "tokenizer_config.json", "{\"do_lower_case\":false,\"model_max_length\":512}",
+                                 "special_tokens_map.json", "{\"mask_token\":{\"content\":\"[MASK]\",\"lstrip\":true,\"rstrip\":false,"
+                                 "\"single_word\":false,\"normalized\":false}}", "added_tokens.json", "{\"xyz\":17}", NULL};
+    bert_tokenizer *tokenizer = must_open(files);
+    cr_expect(gives(tokenizer, "The xyz  [MASK]", "[2,8,17,4,3]"));
+    cr_expect_eq(bert_tokenizer_vocab_size(tokenizer), 18);
+    cr_expect_eq(bert_tokenizer_file_lengths(tokenizer).model_max_length, 512);
+    cr_expect_eq(bert_tokenizer_id(tokenizer, "xyz", 3), 17);
+    cr_expect_eq(bert_tokenizer_special(tokenizer, BERT_SPECIAL_MASK), 4);
+    cr_expect_eq(bert_tokenizer_added(tokenizer, 0), 2);
+    cr_expect_eq(bert_tokenizer_added(tokenizer, 1), 3);
+    bert_tokenizer_close(&tokenizer);
+}
+
+Test(tokenizer, refused) {
+    static const struct {
+        const char *name, *content, *config, *says;
+        bert_status status;
+    } cases[] = {
+        {"vocab.txt", "a\nb\n", "{}", "[UNK]", BERT_BAD_FILE},
+        {"vocab.txt", VOCAB, "{\"tokenizer_class\":\"BertJapaneseTokenizer\"}", "BertJapaneseTokenizer", BERT_UNSUPPORTED},
+        {"vocab.txt", VOCAB, "{\"do_lower_case\":1}", "do_lower_case", BERT_BAD_FILE},
+        {"vocab.txt", VOCAB, "{\"cls_token\":\"<s>\"}", "<s>", BERT_BAD_FILE},
+        {"vocab.txt", VOCAB, "[]", "tokenizer_config.json", BERT_BAD_FILE},
+        {"tokenizer.json", "{\"model\":{\"type\":\"Unigram\"}}", "{}", "XLM-RoBERTa", BERT_UNSUPPORTED},
+        {"tokenizer.json", "{\"model\":{\"type\":\"BPE\"}}", "{}", "RoBERTa", BERT_UNSUPPORTED},
+        {"tokenizer.json", "{}", "{}", "model", BERT_BAD_FILE},
+        {"other.txt", VOCAB, "{}", "vocab.txt", BERT_NOT_FOUND},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const files[] = {cases[i].name, cases[i].content, "tokenizer_config.json", cases[i].config, NULL};
+        bert_tokenizer *tokenizer = NULL;
+        bert_error err = {0};
+        cr_expect_eq(open_files(&tokenizer, files, 0, 0, NULL, &err), cases[i].status, "%zu: %s", i, err.text);
+        cr_expect_not_null(strstr(err.text, cases[i].says), "%zu: %s", i, err.text);
+        cr_expect_null(tokenizer);
+    }
+}
+
+/* A tokenizer.json that is bad is an error, never a fall-back to the vocabulary beside it. */
+Test(tokenizer, paths) {
+    scratch s;
+    bert_tokenizer *tokenizer = NULL;
+    scratch_open(&s);
+    cr_expect_eq(bert_tokenizer_open(&tokenizer, s.dir, NULL, NULL), BERT_NOT_FOUND);
+    scratch_write(&s, "vocab.txt", VOCAB, strlen(VOCAB));
+    cr_expect_eq(bert_tokenizer_open(&tokenizer, s.path, NULL, NULL), BERT_OK);
+    bert_tokenizer_close(&tokenizer);
+    cr_expect_eq(bert_tokenizer_open(&tokenizer, s.dir, NULL, NULL), BERT_OK);
+    bert_tokenizer_close(&tokenizer);
+    scratch_write(&s, "tokenizer.json", JSON("true"), strlen(JSON("true")));
+    cr_expect_eq(bert_tokenizer_open(&tokenizer, s.path, NULL, NULL), BERT_OK);
+    bert_tokenizer_close(&tokenizer);
+    scratch_write(&s, "tokenizer.json", "{", 1);
+    cr_expect_eq(bert_tokenizer_open(&tokenizer, s.dir, NULL, NULL), BERT_BAD_FILE);
+    cr_expect_null(tokenizer);
+    scratch_close(&s);
+}
+
+/* Untrusted text: special tokens spelt in it are plain text. */
+Test(tokenizer, literal_specials) {
+    const char *const files[] = {"vocab.txt", VOCAB "[\n]\nsep\n", NULL};
+    bert_tokenizer *tokenizer = must_open(files);
+    bert_tokens *tokens = NULL;
+    const bert_text text = {"[SEP]", 5, NULL, 0};
+    const bert_tokenize_options options = {.size = sizeof options, .literal_specials = 1};
+    cr_expect(gives(tokenizer, "[SEP]", "[2,3,3]"));
+    cr_assert_eq(bert_tokenize(&tokens, tokenizer, &text, 1, &options, NULL), BERT_OK);
+    const bert_encoding e = bert_tokens_at(tokens, 0, 0);
+    cr_expect(golden_integers((bert_json){"[2,17,19,18,3]", 14}, e.n, golden_i32, e.ids));
+    bert_tokens_close(&tokens);
+    bert_tokenizer_close(&tokenizer);
+}
+
+Test(tokenizer, call_errors) {
+    const char *const files[] = {"vocab.txt", VOCAB, NULL};
+    static const struct {
+        bert_tokenize_options options;
+        bert_status status;
+    } cases[] = {
+        {{.size = sizeof(bert_tokenize_options), .max_length = 1}, BERT_INVALID_ARGUMENT},
+        {{.size = sizeof(bert_tokenize_options), .max_length = 4, .stride = 3}, BERT_INVALID_ARGUMENT},
+        {{.size = sizeof(bert_tokenize_options), .max_length = 4, .stride = 2}, BERT_INVALID_ARGUMENT},
+        {{.size = sizeof(bert_tokenize_options), .max_length = 4, .truncation = BERT_NO_TRUNCATION}, BERT_TOO_LONG},
+        {{.size = sizeof(bert_tokenize_options), .max_length = 4, .truncation = BERT_ONLY_SECOND}, BERT_INVALID_ARGUMENT},
+        {{.size = sizeof(bert_tokenize_options), .max_length = 5}, BERT_OK},
+    };
+    bert_tokenizer *tokenizer = must_open(files);
+    bert_tokens *tokens = NULL;
+    const bert_text texts[] = {{"the", 3, NULL, 0}, {"the the the the", 15, NULL, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bert_error err = {0};
+        cr_expect_eq(bert_tokenize(&tokens, tokenizer, texts, 2, &cases[i].options, &err), cases[i].status, "%zu: %s", i, err.text);
+        cr_expect_eq(bert_tokens_count(tokens), cases[i].status == BERT_OK ? 2 : 0);
+    }
+    cr_expect_eq(bert_tokens_at(tokens, 1, 0).truncated, 1);
+    cr_expect_eq(bert_tokens_at(tokens, 2, 0).n, 0);
+    bert_tokens_close(&tokens);
+    bert_tokenizer_close(&tokenizer);
+}
+
+/* Nothing at all is a text: [CLS] [SEP]; an empty second text makes a pair. */
+Test(tokenizer, empty) {
+    const char *const files[] = {"vocab.txt", VOCAB, NULL};
+    bert_tokenizer *tokenizer = must_open(files);
+    bert_tokens *tokens = NULL;
+    const bert_text texts[] = {{NULL, 0, NULL, 0}, {"", 0, "", 0}, {" \xFF", 2, NULL, 0}};
+    cr_assert_eq(bert_tokenize(&tokens, tokenizer, texts, 3, NULL, NULL), BERT_OK);
+    cr_expect_eq(bert_tokens_at(tokens, 0, 0).n, 2);
+    cr_expect_eq(bert_tokens_at(tokens, 1, 0).n, 3);
+    cr_expect_eq(bert_tokens_at(tokens, 2, 0).invalid_utf8, 1);
+    cr_expect_eq(bert_tokens_at(tokens, 2, 0).first_invalid, 1);
+    cr_assert_eq(bert_tokenize(&tokens, tokenizer, NULL, 0, NULL, NULL), BERT_OK);
+    cr_expect_eq(bert_tokens_count(tokens), 0);
+    bert_tokens_close(&tokens);
+    bert_tokenizer_close(&tokenizer);
+}
+
+Test(tokenizer, decode) {
+    const char *const files[] = {"vocab.txt", VOCAB, NULL};
+    static const int32_t ids[] = {2, 5, 6, 7, 9, 14, 15, 11, 3, 99, -1};
+    static const char *const want[] = {"[CLS] the cats , do not ? [SEP]", "[CLS] the cats, do not? [SEP]", "the cats , do not ?",
+                                       "the cats, do not?"};
+    bert_tokenizer *tokenizer = must_open(files);
+    for (int i = 0; i < 4; i++) {
+        char text[64] = {0};
+        const size_t n = bert_tokenizer_decode(tokenizer, text, sizeof text, ids, 11, i / 2, i % 2);
+        cr_expect_str_eq(text, want[i]);
+        cr_expect_eq(n, strlen(want[i]));
+        memset(text, '#', sizeof text);
+        cr_expect_eq(bert_tokenizer_decode(tokenizer, text, 3, ids, 11, i / 2, i % 2), n);
+        cr_expect_eq(text[3], '#');
+    }
+    bert_tokenizer_close(&tokenizer);
+}
+
+/* Time and memory are linear in the text: a word of a million letters is one [UNK], whatever the letters are. */
+Test(tokenizer, long_words, .timeout = 60) {
+    const char *const files[] = {"vocab.txt", VOCAB, NULL};
+    static const char *const letters[] = {"a", "\xC3\xA9", "\xCC\x81", "\xE0\xA3\x94", "\xE1\x84\x80", "\x01"};
+    bert_tokenizer *tokenizer = must_open(files);
+    bert_tokens *tokens = NULL;
+    for (size_t k = 0; k < sizeof letters / sizeof *letters; k++) {
+        const size_t size = strlen(letters[k]), n = 1000000 * size;
+        char *text = malloc(n);
+        for (size_t i = 0; i < n; i += size) memcpy(text + i, letters[k], size);
+        const bert_text one = {text, n, NULL, 0};
+        cr_assert_eq(bert_tokenize(&tokens, tokenizer, &one, 1, NULL, NULL), BERT_OK);
+        const bert_encoding e = bert_tokens_at(tokens, 0, 0);
+        const bool vanishes = k == 2 || k == 5;
+        cr_expect_eq(e.n, vanishes ? 2 : 3, "%zu: %zu", k, e.n);
+        cr_expect(vanishes || (e.ids[1] == 1 && e.offsets[1].start == 0 && e.offsets[1].end == n));
+        cr_expect_eq(e.unknown, vanishes ? 0 : 1);
+        free(text);
+    }
+    bert_tokens_close(&tokens);
+    bert_tokenizer_close(&tokenizer);
+}
+
+Test(utf8, maximal_subparts) {
+    static const struct {
+        const char *bytes;
+        size_t valid, invalid;
+    } cases[] = {{"a\x80" "b", 1, 1}, {"\xE0\x80", 0, 1}, {"\xE1\x80z", 0, 2}, {"\xF0\x90\x80", 0, 3}, {"\xF4\x90", 0, 1},
+                 {"\xC0\xAF", 0, 1}, {"\xED\xA0\x80", 0, 1}, {"\xC3\xA9\xFF", 2, 1}, {"abcdefgh\xFF", 8, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const uint8_t *bytes = (const uint8_t *)cases[i].bytes;
+        const size_t len = strlen(cases[i].bytes), valid = bert_utf8_valid(bytes, len);
+        cr_expect_eq(valid, cases[i].valid, "%zu", i);
+        cr_expect_eq(bert_utf8_invalid(bytes + valid, len - valid), cases[i].invalid, "%zu", i);
+    }
+    for (uint32_t c = 0; c < 0x110000; c++) {
+        uint8_t bytes[4];
+        uint32_t back;
+        if (c >= 0xD800 && c < 0xE000) continue;
+        const unsigned n = bert_utf8_write(bytes, c);
+        cr_assert(bert_utf8_valid(bytes, n) == n && bert_utf8_read(&back, bytes) == n && back == c, "U+%04X", (unsigned)c);
+    }
+}
+
+/* Look-ups in a vocabulary of all lengths around the 8 bytes that hashing takes at a time. */
+Test(vocab, every_length) {
+    bert_vocab vocab = {.memory = bert_memory_or_default(NULL)};
+    char text[70 + BERT_VOCAB_PAD];
+    size_t replaced;
+    memset(text, 'x', sizeof text);
+    for (int32_t n = 0; n < 70; n++) cr_assert(bert_vocab_add(&vocab, 3 * n, text, (size_t)n));
+    cr_assert_eq(bert_vocab_build(&vocab, "xx", 2, &replaced, NULL), BERT_OK);
+    for (int32_t n = 0; n < 70; n++) {
+        cr_expect_eq(bert_vocab_id(&vocab, text, (size_t)n), 3 * n);
+        cr_expect_eq(bert_vocab_look(&vocab, &vocab.first, (const uint8_t *)text, (size_t)n), 3 * n);
+        if (n > 0 && n < 68) cr_expect_eq(bert_vocab_look(&vocab, &vocab.rest, (const uint8_t *)text, (size_t)n), 3 * n + 6);
+        cr_expect_eq(bert_vocab_entry_of(&vocab, 3 * n)->len, (uint32_t)n);
+        cr_expect_null(bert_vocab_entry_of(&vocab, 3 * n + 1));
+    }
+    cr_expect_eq(bert_vocab_id(&vocab, "x\0", 2), -1);
+    bert_vocab_free(&vocab);
+}

@@ -1,0 +1,96 @@
+/* The components of tokenizer.json that are not BERT's own: generated files, and what HF tokenizers 0.23.3 made of texts
+ * with them (scripts/compare_components.py --write). */
+#include "golden.h"
+
+static void one_text(const bert_tokenizer *tokenizer, bert_tokens **tokens, bert_json row, int *differences) {
+    bert_text text = {0};
+    bert_error err = {0};
+    const bert_tokenize_options options = {.size = sizeof options, .offsets_cp = 1};
+    char *a = golden_string(golden_member(row, "text"), &text.a_len);
+    text.a = a;
+    const char *differs = bert_tokenize(tokens, tokenizer, &text, 1, &options, &err) == BERT_OK
+                              ? golden_differs(row, *tokens, 0, 0) : err.text;
+    if (differs != NULL && (*differences)++ < 10) cr_log_error("%.*s: %s", (int)row.len, row.at, differs);
+    free(a);
+}
+
+static void one_file(bert_json row, void *arg) {
+    size_t len;
+    char *file = golden_string(golden_member(row, "file"), &len);
+    bert_json text;
+    bert_tokenizer *tokenizer = NULL;
+    bert_tokens *tokens = NULL;
+    bert_error err = {0};
+    const bert_file files[] = {{"tokenizer.json", file, len}};
+    cr_assert_eq(bert_tokenizer_open_files(&tokenizer, files, 1, NULL, &err), BERT_OK, "%s", err.text);
+    for (size_t place = 0; bert_json_next(golden_member(row, "texts"), &place, NULL, &text);)
+        one_text(tokenizer, &tokens, text, arg);
+    bert_tokens_close(&tokens);
+    bert_tokenizer_close(&tokenizer);
+    free(file);
+}
+
+Test(components, generated) {
+    int differences = 0;
+    cr_expect_eq(golden_lines("tokenizer/components.jsonl", one_file, &differences), 99);
+    cr_expect_eq(differences, 0, "%d texts differ", differences);
+}
+
+/* A tokenizer.json with the given normalizer and pre_tokenizer; returns the status of opening it. */
+static bert_status open_with(const char *normalizer, const char *splitter, bert_error *err) {
+    char json[4096];
+    const int n = snprintf(json, sizeof json,
+                           "{\"normalizer\":%s,\"pre_tokenizer\":%s,\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\","
+                           "\"vocab\":{\"u\":0}}}", normalizer, splitter);
+    const bert_file files[] = {{"tokenizer.json", json, (size_t)n}};
+    bert_tokenizer *tokenizer = NULL;
+    const bert_status status = bert_tokenizer_open_files(&tokenizer, files, 1, NULL, err);
+    bert_tokenizer_close(&tokenizer);
+    return status;
+}
+
+static bert_status open_regex(const char *regex, bert_error *err) {
+    char normalizer[2048];
+    snprintf(normalizer, sizeof normalizer, "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"%s\"},\"content\":\"\"}", regex);
+    return open_with(normalizer, "null", err);
+}
+
+Test(components, refused_by_name) {
+    bert_error err;
+    cr_expect_eq(open_with("null", "{\"type\":\"Metaspace\",\"replacement\":\"_\"}", &err), BERT_UNSUPPORTED);
+    cr_expect(strstr(err.text, "Metaspace") != NULL && strstr(err.text, "XLM-RoBERTa") != NULL, "%s", err.text);
+    cr_expect_eq(open_with("{\"type\":\"Precompiled\"}", "null", &err), BERT_UNSUPPORTED);
+    cr_expect_not_null(strstr(err.text, "Precompiled"), "%s", err.text);
+    cr_expect_eq(open_with("{\"type\":\"NFC\"}", "{\"type\":\"Whitespace\"}", &err), BERT_OK, "%s", err.text);
+}
+
+/* Expressions that can take exponential time, or that PCRE2 and Oniguruma read differently. */
+Test(components, refused_expressions) {
+    static const char *const refused[] = {"(a+)+", "(a*)*b", "((a|b)+c)*", "(?:x{2,})+", "(\\\\w+\\\\s?)+", "\\\\p{L}", "\\\\bx",
+                                          "\\\\h", "\\\\v", "\\\\1", "(?i)a", "(?<n>a)", "(?#c)a", "[[:alpha:]]", "[a&&b]", "[]a]", "a**",
+                                          "a{,3}", "a{2}+", "a{", "a}", "(a", "a)", "[a", "*a", "\\\\x80", "\\\\Z", "[z-a]", "(?<=a+)b"};
+    static const char *const taken[] = {"a+", "(ab)+", "(?:a|b)*", "a{2,3}?", "[^a-z\\\\s]+", "\\\\d+\\\\.", "(?<!a)b", "\\\\u00e9",
+                                        "x*+y", "", "a|", "(?>ab?)c", "(a+)?", "^a$"};
+    bert_error err;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        cr_expect_eq(open_regex(refused[i], &err), BERT_UNSUPPORTED, "%s", refused[i]);
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        cr_expect_eq(open_regex(taken[i], &err), BERT_OK, "%s: %s", taken[i], err.text);
+}
+
+/* A match that takes too much work is an error of that text, in bounded time. */
+Test(components, bounded_match, .timeout = 60) {
+    static const char json[] = "{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(?:a?){30}a{30}$\"},\"content\":\"\"},"
+                               "\"pre_tokenizer\":null,\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"u\":0}}}";
+    const bert_file files[] = {{"tokenizer.json", json, sizeof json - 1}};
+    bert_tokenizer *tokenizer = NULL;
+    bert_tokens *tokens = NULL;
+    bert_error err = {0};
+    const bert_text bad = {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaab", 30, NULL, 0}, good = {"b", 1, NULL, 0};
+    cr_assert_eq(bert_tokenizer_open_files(&tokenizer, files, 1, NULL, &err), BERT_OK, "%s", err.text);
+    cr_expect_eq(bert_tokenize(&tokens, tokenizer, &bad, 1, NULL, &err), BERT_UNSUPPORTED);
+    cr_expect_not_null(strstr(err.text, "regular expression"), "%s", err.text);
+    cr_expect_eq(bert_tokenize(&tokens, tokenizer, &good, 1, NULL, &err), BERT_OK);
+    bert_tokens_close(&tokens);
+    bert_tokenizer_close(&tokenizer);
+}
