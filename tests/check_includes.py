@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Includes point one way: base < {file, kernels} < {text, model} < encoder < task < study < tools.
+"""Includes point one way: base < {file, kernels} < {text, model, attention} < encoder < task < study < tools.
 
 A room may include itself, rooms below it and public headers; rooms of one rank do not see each other; tools/ and
 examples/ see the public headers only, which proves that the public API is enough. Public headers include only
@@ -10,7 +10,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-RANK = {"base": 0, "file": 1, "kernels": 1, "text": 2, "model": 2, "encoder": 3, "task": 4, "study": 5}
+RANK = {"base": 0, "file": 1, "kernels": 1, "text": 2, "model": 2, "attention": 2, "encoder": 3, "task": 4, "study": 5}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
 

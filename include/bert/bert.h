@@ -7,6 +7,7 @@
 #include <bert/safetensors.h>
 #include <bert/tokenizer.h>
 #include <bert/model.h>
+#include <bert/attention.h>
 #include <bert/encoder.h>
 #include <bert/embed.h>
 
