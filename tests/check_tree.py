@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CODE = {".c", ".h", ".py", ".sh", ".js", ".css", ".build", ""}
 LONG_LINES_ALLOWED = ("tests/data/", "src/text/unicode_tables.c", "LICENSE", "NOTICE")
 MAX_LINE = 120
-MAX_TEST_LINE = 160
+MAX_OTHER_LINE = 164  # tests, scripts, the page
 MAX_FUNCTION = 80
 MAX_TREE = 60e6
 # Written in pieces, or this file would break its own rule.
@@ -31,7 +31,7 @@ def committed():
 def layout(name, text):
     if pathlib.PurePath(name).suffix not in CODE or name.startswith(LONG_LINES_ALLOWED):
         return
-    limit = MAX_TEST_LINE if name.startswith("tests/") else MAX_LINE
+    limit = MAX_LINE if name.endswith((".c", ".h")) and not name.startswith("tests/") else MAX_OTHER_LINE
     for number, line in enumerate(text.splitlines(), 1):
         if len(line) > limit:
             yield f"{number}: {len(line)} columns, {limit} are allowed"

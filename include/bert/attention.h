@@ -6,9 +6,9 @@
  *     a.tq = a.tk = 4, a.d = 2, a.q = a.k = a.v = &x[0][0], a.weights = &weights[0][0], a.result = &result[0][0];
  *     bert_attention_run(&a, NULL, &err);
  *
- * Nothing here needs a model. Any number of threads may call these functions at once, on results of their own; `workers`
- * divide the work of one call and change no bit of it. Arithmetic: docs/numerics.md. Shapes: B texts, A heads, Tq
- * queries, Tk keys, D head size, H = A·D.
+ * Nothing here needs a model. Any number of threads may call these functions at once, on results of their own;
+ * `workers` divide the work of one call and change no bit of it. Arithmetic: docs/numerics.md. Shapes: B texts, A
+ * heads, Tq queries, Tk keys, D head size, H = A·D.
  */
 #ifndef BERT_ATTENTION_H
 #define BERT_ATTENTION_H
@@ -42,9 +42,9 @@ typedef struct bert_attention_mask {
 
 /* Scaled dot-product attention (section 3.2.1), for each text and head by itself:
  *     scores = q · kᵀ · scale      weights = softmax(mask(scores))      result = weights · v
- * q, k, v and result hold a vector of D floats for each text b, head a and token t, at b·step[0] + a·step[1] + t·step[2];
- * steps of 0, 0, 0 stand for dense arrays [B, A, T, D]. A dense [B, T, A, D], which projections give, has the steps
- * {T·A·D, D, A·D}. k and v may be another text's (cross-attention); result must not overlap the inputs. */
+ * q, k, v and result hold a vector of D floats for each text b, head a and token t, at b·step[0] + a·step[1] +
+ * t·step[2]; steps of 0, 0, 0 stand for dense arrays [B, A, T, D]. A dense [B, T, A, D], which projections give, has
+ * the steps {T·A·D, D, A·D}. k and v may be another text's (cross-attention); result must not overlap the inputs. */
 typedef struct bert_attention {
     size_t size;
     size_t batch, heads, tq, tk, d;

@@ -40,7 +40,13 @@ BERT_API const char *bert_tokenizer_token(const bert_tokenizer *tokenizer, int32
 /* Id of exactly these bytes in the vocabulary or the added tokens, -1 if there is none. */
 BERT_API int32_t bert_tokenizer_id(const bert_tokenizer *tokenizer, const char *token, size_t len);
 
-typedef enum bert_special { BERT_SPECIAL_UNK, BERT_SPECIAL_CLS, BERT_SPECIAL_SEP, BERT_SPECIAL_PAD, BERT_SPECIAL_MASK } bert_special;
+typedef enum bert_special {
+    BERT_SPECIAL_UNK,
+    BERT_SPECIAL_CLS,
+    BERT_SPECIAL_SEP,
+    BERT_SPECIAL_PAD,
+    BERT_SPECIAL_MASK
+} bert_special;
 /* Id of a special token, -1 if the tokenizer has none. */
 BERT_API int32_t bert_tokenizer_special(const bert_tokenizer *tokenizer, bert_special which);
 /* How many tokens the template adds to a single text (pair 0) or a pair (pair 1). */
@@ -55,7 +61,12 @@ typedef struct bert_tokenizer_said {
 } bert_tokenizer_said;
 BERT_API bert_tokenizer_said bert_tokenizer_file_lengths(const bert_tokenizer *tokenizer);
 
-typedef enum bert_truncation { BERT_LONGEST_FIRST, BERT_ONLY_FIRST, BERT_ONLY_SECOND, BERT_NO_TRUNCATION } bert_truncation;
+typedef enum bert_truncation {
+    BERT_LONGEST_FIRST,
+    BERT_ONLY_FIRST,
+    BERT_ONLY_SECOND,
+    BERT_NO_TRUNCATION
+} bert_truncation;
 typedef enum bert_side { BERT_RIGHT, BERT_LEFT } bert_side;
 typedef enum bert_padding { BERT_PAD_NONE, BERT_PAD_LONGEST, BERT_PAD_FIXED } bert_padding;
 

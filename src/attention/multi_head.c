@@ -126,9 +126,11 @@ static bert_status check(const bert_multi_head *m, bert_error *err) {
     if (m->size < sizeof *m)
         return bert_fail(err, BERT_INVALID_ARGUMENT, "multi-head: size is not set: begin with BERT_MULTI_HEAD_INIT");
     if (!m->batch || !m->heads || !m->tq || !m->tk || !m->hidden || m->hidden % m->heads != 0)
-        return bert_fail(err, BERT_INVALID_ARGUMENT,
-                         "multi-head: expected B, A, Tq and Tk of at least 1 and H a multiple of A, found B %zu, A %zu, "
-                         "Tq %zu, Tk %zu, H %zu", m->batch, m->heads, m->tq, m->tk, m->hidden);
+        return bert_fail(
+            err, BERT_INVALID_ARGUMENT,
+            "multi-head: expected B, A, Tq and Tk of at least 1 and H a multiple of A, found B %zu, A %zu, "
+            "Tq %zu, Tk %zu, H %zu",
+            m->batch, m->heads, m->tq, m->tk, m->hidden);
     if (!m->memory && m->tk != m->tq)
         return bert_fail(err, BERT_INVALID_ARGUMENT, "multi-head: without memory Tk is Tq, found %zu and %zu", m->tk,
                          m->tq);

@@ -77,7 +77,8 @@ static bert_status run_layers(bert_pass *pass, bert_error *err) {
 
 static bert_status run(bert_pass *pass, bert_error *err) {
     if (getpid() != pass->session->pid)
-        return bert_fail(err, BERT_INVALID_ARGUMENT, "the session was opened in another process: open one after fork()");
+        return bert_fail(err, BERT_INVALID_ARGUMENT,
+                         "the session was opened in another process: open one after fork()");
     TRY(check_batch(pass, err));
     TRY(check_start(pass, err));
     TRY(bert_taps_plan(pass, err));
@@ -91,6 +92,7 @@ bert_status bert_run(bert_session *session, const bert_batch *batch, const bert_
                      const bert_run_options *options, bert_error *err) {
     bert_pass pass = {.session = session, .batch = batch, .taps = taps, .n_taps = n_taps,
                       .options = BERT_RUN_OPTIONS_INIT};
-    if (options) memcpy(&pass.options, options, options->size < sizeof pass.options ? options->size : sizeof pass.options);
+    if (options)
+        memcpy(&pass.options, options, options->size < sizeof pass.options ? options->size : sizeof pass.options);
     return run(&pass, err);
 }

@@ -49,9 +49,9 @@ void bert_linear_run(const bert_kernels *kernels, const bert_linear *linear, siz
  * [first, last), all N columns. */
 void bert_linear_finish(const bert_kernels *kernels, const bert_linear *linear, size_t first, size_t last);
 
-/* Which keys a query may see. Query i sees key j if j < keys, if (causal) j <= first + i, and if allowed[i, j] is not 0;
- * its score gets added[i, j]. A key that is not seen has the weight +0, as if its score were −∞; a query that sees none
- * weighs all Tk keys alike, which is what HF's large negative numbers come to. */
+/* Which keys a query may see. Query i sees key j if j < keys, if (causal) j <= first + i, and if allowed[i, j] is not
+ * 0; its score gets added[i, j]. A key that is not seen has the weight +0, as if its score were −∞; a query that sees
+ * none weighs all Tk keys alike, which is what HF's large negative numbers come to. */
 typedef struct bert_attend_mask {
     size_t keys;
     bool causal; size_t first;          /* first: the place of query 0 among the keys */

@@ -105,9 +105,10 @@ static bert_status read_activation(const reader *r, bert_config *c) {
         return BERT_OK;
     }
     char quoted[48];
-    return bert_fail(r->err, BERT_UNSUPPORTED,
-                     "%s: hidden_act: expected gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, relu or silu, found \"%s\"",
-                     r->name, bert_quote(quoted, sizeof quoted, c->hidden_act, strlen(c->hidden_act)));
+    return bert_fail(
+        r->err, BERT_UNSUPPORTED,
+        "%s: hidden_act: expected gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, relu or silu, found \"%s\"", r->name,
+        bert_quote(quoted, sizeof quoted, c->hidden_act, strlen(c->hidden_act)));
 }
 
 static bert_status read_pad(const reader *r, bert_config *c) {

@@ -13,7 +13,8 @@
 #include "task/pipeline.h"
 
 const char *bert_pooling_name(bert_pooling pooling) {
-    static const char *const NAMES[] = {"auto", "cls", "mean", "max", "mean_sqrt_len", "weightedmean", "lasttoken", "pooler"};
+    static const char *const NAMES[] = {"auto",          "cls",          "mean",      "max",
+                                        "mean_sqrt_len", "weightedmean", "lasttoken", "pooler"};
     return (size_t)pooling < sizeof NAMES / sizeof *NAMES ? NAMES[pooling] : NULL;
 }
 

@@ -43,18 +43,20 @@ static const char *word(bool b) {
 
 static bert_status field_differs(bert_loader *loader, const char *field, bool config, bool json) {
     if (config == json) return BERT_OK;
-    return bert_load_differs(loader,
-                             "tokenizer_config.json and tokenizer.json disagree on %s: %s is used (as transformers does "
-                             "for this tokenizer class), not %s",
-                             field, word(config), word(json));
+    return bert_load_differs(
+        loader,
+        "tokenizer_config.json and tokenizer.json disagree on %s: %s is used (as transformers does "
+        "for this tokenizer class), not %s",
+        field, word(config), word(json));
 }
 
 /* tokenizer_config.json wins; what it changes is said. */
 static bert_status note_differences(bert_loader *loader) {
     const bert_normalizer *json = json_normalizer(loader), *config = &loader->z->normalizer;
     if (json == NULL || !json_splits_like_bert(loader) || loader->z->word_level)
-        TRY(bert_load_differs(loader, "tokenizer.json has a normalizer, pre_tokenizer or model that is not BERT's; they are "
-                                      "not used, as in transformers for this tokenizer class"));
+        TRY(bert_load_differs(loader,
+                              "tokenizer.json has a normalizer, pre_tokenizer or model that is not BERT's; they are "
+                              "not used, as in transformers for this tokenizer class"));
     if (json != NULL) {
         TRY(field_differs(loader, "do_lower_case", config->lowercase, json->lowercase));
         TRY(field_differs(loader, "strip_accents", config->strip_accents, json->strip_accents));
@@ -139,7 +141,8 @@ static bert_status declare_specials(bert_loader *loader) {
 static bert_status find_specials(bert_loader *loader) {
     bert_tokenizer *z = loader->z;
     if (!in_vocab(loader, loader->special[BERT_SPECIAL_UNK])) return missing(loader, BERT_SPECIAL_UNK);
-    for (int i = 0; i < 5; i++) z->special[i] = id_of(z, loader->special[i] != NULL ? loader->special[i] : usual_names[i]);
+    for (int i = 0; i < 5; i++)
+        z->special[i] = id_of(z, loader->special[i] != NULL ? loader->special[i] : usual_names[i]);
     z->unk = bert_vocab_id(&z->vocab, loader->special[BERT_SPECIAL_UNK], strlen(loader->special[BERT_SPECIAL_UNK]));
     return BERT_OK;
 }

@@ -20,7 +20,8 @@ bool bert_cells_text(bert_tokens *t, size_t begin, size_t end) {
     t->subject.n = 0;
     for (size_t i = begin; i < end; i++) {
         uint8_t bytes[4];
-        if (!bert_bytes_append(&t->subject, &t->memory, bytes, bert_utf8_write(bytes, t->cells.at[i].code))) return false;
+        if (!bert_bytes_append(&t->subject, &t->memory, bytes, bert_utf8_write(bytes, t->cells.at[i].code)))
+            return false;
     }
     return true;
 }

@@ -10,7 +10,8 @@
 
 bool bert_general_add_normalizer(bert_general *general, bert_normalize normalizer) {
     void *at = general->normalizers;
-    if (!bert_memory_grow(&general->memory, &at, &general->normalizers_room, general->normalizers_n + 1, sizeof normalizer))
+    if (!bert_memory_grow(&general->memory, &at, &general->normalizers_room, general->normalizers_n + 1,
+                          sizeof normalizer))
         return false;
     general->normalizers = at;
     general->normalizers[general->normalizers_n++] = normalizer;

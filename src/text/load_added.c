@@ -56,8 +56,8 @@ static bert_status give_id(bert_loader *loader, bert_declared *token, int32_t *n
                          (int)declared, (int)known);
     if (known >= 0) return BERT_OK;
     if (bert_vocab_entry_of(vocab, *next) != NULL || *next == INT32_MAX)
-        return bert_fail(loader->err, BERT_BAD_FILE, "added token \"%s\" would get id %d, which another token has", name,
-                         (int)*next);
+        return bert_fail(loader->err, BERT_BAD_FILE, "added token \"%s\" would get id %d, which another token has",
+                         name, (int)*next);
     token->id = (*next)++;
     if (declared < 0 || declared == token->id) return BERT_OK;
     return bert_load_differs(loader, "added token \"%s\" has id %d in the file; it gets %d, the next one behind the "
@@ -72,7 +72,8 @@ static bert_status give_ids(bert_loader *loader) {
     for (size_t i = 0; i < loader->added_n; i++) {
         bert_declared *token = &loader->added[i];
         TRY(give_id(loader, token, &next));
-        if (!bert_vocab_add(&z->extra, token->id, token->content, strlen(token->content))) return bert_load_no_memory(loader);
+        if (!bert_vocab_add(&z->extra, token->id, token->content, strlen(token->content)))
+            return bert_load_no_memory(loader);
     }
     return bert_vocab_build(&z->extra, "", 0, &repeated, loader->err);
 }

@@ -104,7 +104,8 @@ static bert_status one_normalizer(bert_loader *loader, bert_json value, bert_jso
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (!bert_json_equals(type, known[i].name)) continue;
         if (loader->general->normalizers_n == MOST_COMPONENTS)
-            return bert_fail(loader->err, BERT_UNSUPPORTED, "%s: more than %d normalizers", loader->file, MOST_COMPONENTS);
+            return bert_fail(loader->err, BERT_UNSUPPORTED, "%s: more than %d normalizers", loader->file,
+                             MOST_COMPONENTS);
         if (!bert_general_add_normalizer(loader->general, (bert_normalize){.kind = known[i].kind}))
             return bert_fail(loader->err, BERT_NO_MEMORY, "%s: no memory for normalizers", loader->file);
         return load_normalizer_options(loader, value,
@@ -169,7 +170,8 @@ static bert_status one_splitter(bert_loader *loader, bert_json value, bert_json 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (!bert_json_equals(type, known[i].name)) continue;
         if (loader->general->splitters_n == MOST_COMPONENTS)
-            return bert_fail(loader->err, BERT_UNSUPPORTED, "%s: more than %d pre-tokenizers", loader->file, MOST_COMPONENTS);
+            return bert_fail(loader->err, BERT_UNSUPPORTED, "%s: more than %d pre-tokenizers", loader->file,
+                             MOST_COMPONENTS);
         if (!bert_general_add_splitter(loader->general, (bert_splitter){.kind = known[i].kind}))
             return bert_fail(loader->err, BERT_NO_MEMORY, "%s: no memory for pre-tokenizers", loader->file);
         return load_splitter_options(loader, value, &loader->general->splitters[loader->general->splitters_n - 1]);

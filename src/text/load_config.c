@@ -113,8 +113,9 @@ static bert_status load_class(bert_loader *loader, bert_json root) {
     loader->class_known = true;
     loader->bert_class = is_bert_class(name);
     if (loader->bert_class || loader->json || is_generic_class(name)) return BERT_OK;
-    return bert_fail(loader->err, BERT_UNSUPPORTED, "%s: tokenizer_class %s; only BERT's WordPiece tokenizers are supported",
-                     loader->file, bert_quote(quoted, sizeof quoted, name.at, name.len));
+    return bert_fail(loader->err, BERT_UNSUPPORTED,
+                     "%s: tokenizer_class %s; only BERT's WordPiece tokenizers are supported", loader->file,
+                     bert_quote(quoted, sizeof quoted, name.at, name.len));
 }
 
 static void load_model_max_length(bert_loader *loader, bert_json root) {

@@ -82,8 +82,9 @@ static bert_status bad_id(bert_loader *loader, bert_json token, bert_json id) {
     char name[64], value[64];
     bert_quote(name, sizeof name, token.at, token.len);
     bert_quote(value, sizeof value, id.at, id.len);
-    return bert_fail(loader->err, BERT_BAD_FILE, "%s: model.vocab: the id of %s is %s, expected an integer in 0..2147483646",
-                     loader->file, name, value);
+    return bert_fail(loader->err, BERT_BAD_FILE,
+                     "%s: model.vocab: the id of %s is %s, expected an integer in 0..2147483646", loader->file, name,
+                     value);
 }
 
 /* `bytes` has room for the longest spelling. */
@@ -149,7 +150,8 @@ static bert_status load_model(bert_loader *loader, bert_json model) {
         TRY(bert_load_string(loader, value, "model.continuing_subword_prefix", &loader->prefix));
         TRY(model_member(loader, model, "max_input_chars_per_word", &value));
         if (!bert_json_integer(&n, value, 0, INT64_MAX))
-            return bert_fail(loader->err, BERT_BAD_FILE, "%s: model.max_input_chars_per_word is not a count", loader->file);
+            return bert_fail(loader->err, BERT_BAD_FILE, "%s: model.max_input_chars_per_word is not a count",
+                             loader->file);
         loader->z->max_chars = (size_t)n;
     }
     TRY(model_member(loader, model, "vocab", &value));
@@ -161,7 +163,8 @@ static bert_status load_truncation(bert_loader *loader, bert_json truncation) {
     int64_t n;
     if (bert_json_kind_of(truncation) == BERT_JSON_NULL) return BERT_OK;
     if (!bert_json_member(truncation, "max_length", &value) || !bert_json_integer(&n, value, 1, INT64_MAX))
-        return bert_fail(loader->err, BERT_BAD_FILE, "%s: truncation.max_length is not a number of tokens", loader->file);
+        return bert_fail(loader->err, BERT_BAD_FILE, "%s: truncation.max_length is not a number of tokens",
+                         loader->file);
     loader->z->said.truncation_max_length = (size_t)n;
     return BERT_OK;
 }
@@ -178,7 +181,8 @@ static bert_status load_padding(bert_loader *loader, bert_json padding) {
     TRY(bert_load_string(loader, value, "padding.pad_token", &loader->special[BERT_SPECIAL_PAD]));
     if (bert_json_member(padding, "strategy", &value) && bert_json_member(value, "Fixed", &fixed)) {
         if (!bert_json_integer(&n, fixed, 0, INT64_MAX))
-            return bert_fail(loader->err, BERT_BAD_FILE, "%s: padding.strategy.Fixed is not a number of tokens", loader->file);
+            return bert_fail(loader->err, BERT_BAD_FILE, "%s: padding.strategy.Fixed is not a number of tokens",
+                             loader->file);
         loader->z->said.padding_length = (size_t)n;
     }
     return BERT_OK;

@@ -63,7 +63,8 @@ static bert_status one_piece(bert_loader *loader, bert_declared_template *to, be
         !bert_json_integer(&n, type, 0, INT32_MAX))
         return bad(loader, "a piece without id and type_id");
     if (!sequence) return special_piece(loader, to, id, (int32_t)n, declared);
-    if (!bert_json_equals(id, "A") && !bert_json_equals(id, "B")) return bad(loader, "a sequence that is neither A nor B");
+    if (!bert_json_equals(id, "A") && !bert_json_equals(id, "B"))
+        return bad(loader, "a sequence that is neither A nor B");
     return add_step(loader, to, (bert_declared_step){NULL, -1, (int32_t)n, bert_json_equals(id, "B") != 0});
 }
 
@@ -95,8 +96,9 @@ static bert_status bert_token(bert_loader *loader, bert_json value, const char *
                               int32_t type) {
     bert_json list, token = {0}, id = {0};
     size_t place = 0;
-    if (!bert_json_member(value, key, &list) || bert_json_kind_of(list) != BERT_JSON_ARRAY || bert_json_count(list) != 2 ||
-        !bert_json_next(list, &place, NULL, &token) || !bert_json_next(list, &place, NULL, &id))
+    if (!bert_json_member(value, key, &list) || bert_json_kind_of(list) != BERT_JSON_ARRAY ||
+        bert_json_count(list) != 2 || !bert_json_next(list, &place, NULL, &token) ||
+        !bert_json_next(list, &place, NULL, &id))
         return bad(loader, "cls and sep are each a token and its id");
     return add_special(loader, to, token, id, type);
 }

@@ -1,7 +1,7 @@
 /* text/loader.h: what the files of a tokenizer say, collected before the tokenizer is put together.
  *
- * Which file wins (RULES of transformers 5): for the BERT tokenizer classes tokenizer.json gives only the vocabulary and
- * the added tokens, everything else comes from tokenizer_config.json and its defaults; otherwise tokenizer.json is
+ * Which file wins (RULES of transformers 5): for the BERT tokenizer classes tokenizer.json gives only the vocabulary
+ * and the added tokens, everything else comes from tokenizer_config.json and its defaults; otherwise tokenizer.json is
  * taken as it stands. Differences are noted with the field that makes them. */
 #ifndef BERT_TEXT_LOADER_H
 #define BERT_TEXT_LOADER_H

@@ -43,8 +43,8 @@ static bert_status compile(bert_pattern *p, const bert_bytes *rewritten, const c
     char quoted[128];
     if (context == NULL) return no_memory(err);
     (void)pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-    p->code = pcre2_compile(rewritten->at, rewritten->n, PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_MULTILINE, &code, &at,
-                            context);
+    p->code = pcre2_compile(rewritten->at, rewritten->n, PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_MULTILINE, &code,
+                            &at, context);
     pcre2_compile_context_free(context);
     p->limits = pcre2_match_context_create(NULL);
     if (p->code != NULL && p->limits != NULL) {

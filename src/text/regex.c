@@ -23,7 +23,8 @@ typedef struct rewriter {
 static bert_status refuse(const rewriter *r, const char *what) {
     char quoted[128];
     return bert_fail(r->err, BERT_UNSUPPORTED, "regular expression \"%s\", byte %zu: %s",
-                     bert_quote(quoted, sizeof quoted, r->pattern, strlen(r->pattern)), (size_t)(r->at - r->pattern), what);
+                     bert_quote(quoted, sizeof quoted, r->pattern, strlen(r->pattern)), (size_t)(r->at - r->pattern),
+                     what);
 }
 
 static bert_status put(rewriter *r, const void *bytes, size_t n) {
@@ -36,7 +37,7 @@ static bert_status put_text(rewriter *r, const char *text) {
     return put(r, text, strlen(text));
 }
 
-/* The ranges of a class (or of what is not in it), for use inside brackets: the Unicode version is HF's, not PCRE2's. */
+/* The ranges of a class (or of what is not in it), for use inside brackets, in HF's Unicode version, not PCRE2's. */
 static bert_status put_class(rewriter *r, unsigned flag, bool negated) {
     for (uint32_t c = 0, end; c <= 0x10FFFF; c = end) {
         const bool in = !(bert_char_of(c)->flags & flag) == negated;
@@ -74,8 +75,10 @@ static bert_status hex_escape(rewriter *r, uint32_t *c) {
     const char *digit = r->at + (braces ? 2 : 1);
     size_t n = 0;
     *c = 0;
-    for (; n < most && hex_digit(digit[n]); n++) *c = *c * 16 + (uint32_t)(digit[n] <= '9' ? digit[n] - '0' : (digit[n] | 32) - 'a' + 10);
-    if (n == 0 || (!braces && n != most) || (braces && digit[n] != '}')) return refuse(r, "a \\x or \\u that is cut short");
+    for (; n < most && hex_digit(digit[n]); n++)
+        *c = *c * 16 + (uint32_t)(digit[n] <= '9' ? digit[n] - '0' : (digit[n] | 32) - 'a' + 10);
+    if (n == 0 || (!braces && n != most) || (braces && digit[n] != '}'))
+        return refuse(r, "a \\x or \\u that is cut short");
     if ((r->at[0] == 'x' && !braces && *c > 0x7F) || *c > 0x10FFFF || (*c >= 0xD800 && *c < 0xE000))
         return refuse(r, "a \\x or \\u that is not a character");
     r->at = digit + n + (braces ? 1 : 0);
@@ -179,7 +182,8 @@ static void counted(const rewriter *r, size_t *len, bool *repeats, bool *unbound
     *len = 0;
     if (sscanf(r->at, "{%4u}%n", &low, &n) == 1 && n > 0) *repeats = low > 1, *unbounded = false;
     else if (sscanf(r->at, "{%4u,}%n", &low, &n) == 1 && n > 0) *repeats = *unbounded = true;
-    else if (sscanf(r->at, "{%4u,%4u}%n", &low, &high, &n) == 2 && n > 0 && low <= high) *repeats = high > 1, *unbounded = false;
+    else if (sscanf(r->at, "{%4u,%4u}%n", &low, &high, &n) == 2 && n > 0 && low <= high)
+        *repeats = high > 1, *unbounded = false;
     else return;
     *len = strspn(r->at, "{0123456789,}") >= (size_t)n ? (size_t)n : 0;
 }

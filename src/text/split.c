@@ -50,7 +50,8 @@ static void match_words(stretches *s, const bert_cell *cells, bert_cell piece) {
     for (size_t i = piece.start, end; i < piece.end; i = end) {
         const unsigned flags = bert_char_of(cells[i].code)->flags & (BERT_CHAR_WORD | BERT_CHAR_SPACE);
         end = i + 1;
-        while (end < piece.end && (bert_char_of(cells[end].code)->flags & (BERT_CHAR_WORD | BERT_CHAR_SPACE)) == flags) end++;
+        while (end < piece.end && (bert_char_of(cells[end].code)->flags & (BERT_CHAR_WORD | BERT_CHAR_SPACE)) == flags)
+            end++;
         add(s, i, end, flags == BERT_CHAR_SPACE);
     }
 }
@@ -134,7 +135,8 @@ bert_status bert_general_split(bert_tokens *t, const bert_general *general, size
     static const bert_splitter spaces = {.kind = BERT_SPLIT_SPACES, .behavior = BERT_REMOVED};
     static const bert_splitter punctuation = {.kind = BERT_SPLIT_PUNCTUATION, .behavior = BERT_ISOLATED};
     t->pieces.n = 0;
-    if (!bert_cells_reserve(&t->pieces, &t->memory, 1)) return bert_fail(err, BERT_NO_MEMORY, "no memory to split a text");
+    if (!bert_cells_reserve(&t->pieces, &t->memory, 1))
+        return bert_fail(err, BERT_NO_MEMORY, "no memory to split a text");
     t->pieces.at[t->pieces.n++] = (bert_cell){0, (uint32_t)begin, (uint32_t)end};
     for (size_t i = 0; i < general->splitters_n; i++) {
         const bert_splitter *splitter = &general->splitters[i];

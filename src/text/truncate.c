@@ -58,8 +58,8 @@ static bert_status divide(const bert_call *call, size_t n[2], bool pair, size_t 
     case BERT_ONLY_FIRST: return cut_one(call, n, 0, cut);
     case BERT_ONLY_SECOND:
         if (!pair)
-            return bert_fail(call->err, BERT_INVALID_ARGUMENT, "text %zu: only the second sequence may be cut, but there is none",
-                             call->text);
+            return bert_fail(call->err, BERT_INVALID_ARGUMENT,
+                             "text %zu: only the second sequence may be cut, but there is none", call->text);
         return cut_one(call, n, 1, cut);
     default:
         if (pair) share(n, len, room);
@@ -77,8 +77,8 @@ static bert_status plan(windows *w, const bert_call *call, size_t len, size_t n)
         return BERT_OK;
     }
     if (stride >= n)
-        return bert_fail(call->err, BERT_INVALID_ARGUMENT, "text %zu: stride %zu, but only %zu tokens of a sequence stay",
-                         call->text, stride, n);
+        return bert_fail(call->err, BERT_INVALID_ARGUMENT,
+                         "text %zu: stride %zu, but only %zu tokens of a sequence stay", call->text, stride, n);
     w->step = n - stride;
     w->count = 1 + (len - n + w->step - 1) / w->step;
     return BERT_OK;
@@ -181,7 +181,8 @@ bert_status bert_truncate(bert_call *call, const bert_template *template, bool p
         return bert_fail(call->err, BERT_TOO_LONG, "text %zu has %zu tokens; at most %zu are possible", call->text,
                          n[0] + n[1] + added, limit);
     if (limit < added)
-        return bert_fail(call->err, BERT_INVALID_ARGUMENT, "max_length %zu is below the %zu special tokens", limit, added);
+        return bert_fail(call->err, BERT_INVALID_ARGUMENT, "max_length %zu is below the %zu special tokens", limit,
+                         added);
     TRY(divide(call, n, pair, limit - added));
     for (int i = 0; i < 2; i++) TRY(plan(&c.windows[i], call, c.sequences[i].n, n[i]));
     TRY(take_out(call, c.sequences));

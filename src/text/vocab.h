@@ -20,7 +20,7 @@ typedef struct bert_vocab_slot {
 typedef struct bert_vocab_table {
     bert_vocab_slot *slots; /* [mask + 1] */
     size_t mask;
-    uint64_t *filter; /* [filter_mask + 1] words; a bit that is 0: no spelling has this hash. Fits the first-level cache */
+    uint64_t *filter; /* [filter_mask + 1] words; a bit that is 0: no spelling has this hash. Fits the first cache */
     size_t filter_mask;
     size_t skip;    /* bytes of the prefix that the vocabulary's entries have before these spellings */
     size_t longest; /* bytes of the longest spelling */

@@ -13,7 +13,8 @@ static size_t longest(const bert_vocab *vocab, const bert_vocab_table *table, co
     while (n > 0) {
         const uint64_t head = bert_vocab_word(text, n);
         const size_t hash = bert_vocab_hash_of(text, n, head);
-        if (bert_vocab_may_have(table, hash) && (*id = bert_vocab_search(vocab, table, text, n, head, hash)) >= 0) return n;
+        if (bert_vocab_may_have(table, hash) && (*id = bert_vocab_search(vocab, table, text, n, head, hash)) >= 0)
+            return n;
         do n--;
         while (n > 0 && !bert_utf8_begins(text[n]));
     }
