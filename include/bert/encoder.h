@@ -2,7 +2,8 @@
  *
  *     bert_session *s;
  *     bert_session_open(&s, model, NULL, &err);
- *     bert_tap tap = {.size = sizeof tap, .site = BERT_SITE_WEIGHTS, .layer = -1, .head = -1, .dst = maps, .dst_len = n};
+ *     bert_tap tap = {.size = sizeof tap, .site = BERT_SITE_WEIGHTS, .layer = -1, .head = -1};
+ *     tap.dst = maps, tap.dst_len = n;
  *     bert_run(s, &batch, &tap, 1, NULL, &err);
  *
  * One pass gives everything that was asked for, and asking changes no bit of it. Formulas: Vaswani et al. 2017
@@ -51,7 +52,19 @@ typedef enum bert_site {
     BERT_SITE_SCORES,        /* [A, T, T]: q·k / √D, before mask and softmax */
     BERT_SITE_WEIGHTS,       /* [A, T, T]: softmax of the scores; each row sums to 1 */
     BERT_SITE_CONTEXT,       /* [A, T, D]: weights · V */
-    BERT_SITE_POOLER         /* [H]: tanh(W·h[CLS] + b); layer is ignored */
+    BERT_SITE_POOLER,        /* [H]: tanh(W·h[CLS] + b); layer is ignored */
+    BERT_SITE_WORD,          /* [T, H]: one of the embeddings' three parts, before their sum; layer is ignored */
+    BERT_SITE_POSITION,      /* [T, H] */
+    BERT_SITE_TYPE,          /* [T, H] */
+    BERT_SITE_VALUE_OUTPUT,  /* [A, T, H]: value · W_O by heads: what a token gives where its weight is 1; no edits */
+    BERT_SITE_HEAD_OUTPUT,   /* [A, T, H]: context · W_O by heads; with the bias they add up to the attention output. An
+                                edit adds what it changed to that output */
+    BERT_SITE_ATTENTION_OUTPUT, /* [T, H]: context · W_O + b, before the residual */
+    BERT_SITE_ATTENTION_SUM, /* [T, H]: the residual stream with it, before LayerNorm */
+    BERT_SITE_FFN_PRE,       /* [T, F]: before the activation */
+    BERT_SITE_FFN_POST,      /* [T, F]: behind it */
+    BERT_SITE_FFN_OUTPUT,    /* [T, H]: before the residual */
+    BERT_SITE_FFN_SUM        /* [T, H]: the residual stream with it, before LayerNorm */
 } bert_site;
 
 /* A borrowed look at one result: element (i, j, k) is data[i·step[0] + j·step[1] + k·step[2]]. */
@@ -82,7 +95,7 @@ BERT_API size_t bert_tap_size(const bert_model *model, const bert_batch *batch, 
 typedef struct bert_run_options {
     size_t size;
     int64_t deadline_ns;  /* CLOCK_MONOTONIC; 0: none */
-    const volatile int *stop; /* polled between parts of a layer; nonzero: BERT_STOPPED. May be set by a signal handler */
+    const volatile int *stop; /* polled between parts of a layer; nonzero: BERT_STOPPED. A signal handler may set it */
     int32_t first_layer;  /* start at this layer with `hidden` instead of ids (0: the embeddings are computed) */
     const float *hidden;  /* [ΣT, H]: the input of first_layer; NULL: none */
 } bert_run_options;

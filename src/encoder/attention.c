@@ -62,10 +62,10 @@ static bert_status attend_in_steps(bert_pass *pass, size_t layer, bert_error *er
     for (j.text = 0; j.text < pass->batch->n; j.text++) {
         j.steps = BERT_ATTEND_SCORES;
         TRY(bert_pass_parallel(pass, heads, step_item, &j, err));
-        TRY(bert_taps_emit_map(pass, BERT_SITE_SCORES, layer, j.text, pass->b.scores, err));
+        TRY(bert_taps_emit_text(pass, BERT_SITE_SCORES, layer, j.text, pass->b.scores, err));
         j.steps = BERT_ATTEND_WEIGHTS;
         TRY(bert_pass_parallel(pass, heads, step_item, &j, err));
-        TRY(bert_taps_emit_map(pass, BERT_SITE_WEIGHTS, layer, j.text, pass->b.weights, err));
+        TRY(bert_taps_emit_text(pass, BERT_SITE_WEIGHTS, layer, j.text, pass->b.weights, err));
         j.steps = BERT_ATTEND_CONTEXT;
         TRY(bert_pass_parallel(pass, heads, step_item, &j, err));
     }
@@ -78,6 +78,23 @@ static bert_status attend(bert_pass *pass, size_t layer, bert_error *err) {
     return bert_pass_parallel(pass, pass->batch->n * pass->session->config->heads, head_item, &j, err);
 }
 
+/* hidden = LayerNorm(hidden + W_O · context). The residual joins at the edge of the product's tiles, unless somebody
+ * looks in between; the sum is the same. */
+static bert_status project(bert_pass *pass, size_t layer, bert_error *err) {
+    const bert_layer *w = &pass->session->weights->layer[layer];
+    const bert_buffers *b = &pass->b;
+    const size_t t = pass->tokens, h = pass->session->config->hidden;
+    const bool apart = bert_taps_wanted(pass, BERT_SITE_ATTENTION_OUTPUT, layer) ||
+                       bert_taps_wanted(pass, BERT_SITE_HEAD_OUTPUT, layer);
+    TRY(bert_pass_linear(pass, t, b->sum, b->context, &w->out, &w->out_bias, apart ? NULL : b->hidden,
+                         BERT_EPILOGUE_NONE, err));
+    TRY(bert_pass_head_outputs(pass, layer, err));
+    TRY(bert_taps_emit(pass, BERT_SITE_ATTENTION_OUTPUT, layer, b->sum, h, err));
+    if (apart) TRY(bert_pass_finish(pass, t, b->sum, h, b->hidden, BERT_EPILOGUE_NONE, err));
+    TRY(bert_taps_emit(pass, BERT_SITE_ATTENTION_SUM, layer, b->sum, h, err));
+    return bert_pass_layer_norm(pass, b->hidden, b->sum, &w->out_gamma, &w->out_beta, layer, err);
+}
+
 bert_status bert_pass_attention(bert_pass *pass, size_t layer, bert_error *err) {
     const bert_layer *w = &pass->session->weights->layer[layer];
     const bert_buffers *b = &pass->b;
@@ -86,10 +103,10 @@ bert_status bert_pass_attention(bert_pass *pass, size_t layer, bert_error *err) 
     TRY(bert_taps_emit(pass, BERT_SITE_QUERY, layer, b->qkv, 3 * h, err));
     TRY(bert_taps_emit(pass, BERT_SITE_KEY, layer, b->qkv + h, 3 * h, err));
     TRY(bert_taps_emit(pass, BERT_SITE_VALUE, layer, b->qkv + 2 * h, 3 * h, err));
+    TRY(bert_pass_value_outputs(pass, layer, err));
     TRY(attend(pass, layer, err));
     TRY(bert_taps_emit(pass, BERT_SITE_CONTEXT, layer, b->context, h, err));
     if (layer + 1 == pass->layers && !pass->need_last_ffn)
         return bert_pass_check_finite(pass, b->context, t * h, layer, err);
-    TRY(bert_pass_linear(pass, t, b->sum, b->context, &w->out, &w->out_bias, b->hidden, BERT_EPILOGUE_NONE, err));
-    return bert_pass_layer_norm(pass, b->hidden, b->sum, &w->out_gamma, &w->out_beta, layer, err);
+    return project(pass, layer, err);
 }

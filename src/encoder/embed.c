@@ -1,4 +1,6 @@
 /* encoder/embed.c: token ids to the first hidden states: LayerNorm(word + type + position). */
+#include <string.h>
+
 #include "base/error.h"
 #include "base/size.h"
 #include "encoder/session.h"
@@ -20,15 +22,25 @@ static bert_status row_of(const bert_pass *pass, const bert_param *table, size_t
     return BERT_OK;
 }
 
+/* Where somebody looks at the embeddings' parts, they stand in qkv, which is not in use yet: word, type, position, each
+ * [T, H]. */
+static bool parts_wanted(const bert_pass *pass) {
+    return bert_taps_wanted(pass, BERT_SITE_WORD, 0) || bert_taps_wanted(pass, BERT_SITE_POSITION, 0) ||
+           bert_taps_wanted(pass, BERT_SITE_TYPE, 0);
+}
+
 static bert_status embed_token(const bert_pass *pass, size_t token, size_t position, float *scratch, bert_error *err) {
     const bert_weights *w = pass->session->weights;
     const bert_batch *batch = pass->batch;
     const size_t h = pass->session->config->hidden;
-    const float *word_row, *type_row, *position_row;
-    TRY(row_of(pass, &w->word, (size_t)batch->ids[token], scratch, &word_row, err));
-    TRY(row_of(pass, &w->type, batch->types ? (size_t)batch->types[token] : 0, scratch + h, &type_row, err));
-    TRY(row_of(pass, &w->position, position, scratch + 2 * h, &position_row, err));
-    add_rows(pass->b.sum + token * h, word_row, type_row, position_row, h);
+    const float *row[3]; /* word, type, position */
+    TRY(row_of(pass, &w->word, (size_t)batch->ids[token], scratch, &row[0], err));
+    TRY(row_of(pass, &w->type, batch->types ? (size_t)batch->types[token] : 0, scratch + h, &row[1], err));
+    TRY(row_of(pass, &w->position, position, scratch + 2 * h, &row[2], err));
+    add_rows(pass->b.sum + token * h, row[0], row[1], row[2], h);
+    if (!parts_wanted(pass)) return BERT_OK;
+    for (size_t part = 0; part < 3; part++)
+        memcpy(pass->b.qkv + (part * pass->tokens + token) * h, row[part], h * sizeof *row[part]);
     return BERT_OK;
 }
 
@@ -45,8 +57,20 @@ static bert_status embed_item(void *arg, size_t item, int slot, bert_error *err)
     return BERT_OK;
 }
 
+/* Hands the parts out, and adds them again as they came back. */
+static bert_status show_parts(bert_pass *pass, bert_error *err) {
+    const size_t h = pass->session->config->hidden, step = pass->tokens * h;
+    float *word = pass->b.qkv, *type = word + step, *position = type + step;
+    TRY(bert_taps_emit(pass, BERT_SITE_WORD, 0, word, h, err));
+    TRY(bert_taps_emit(pass, BERT_SITE_POSITION, 0, position, h, err));
+    TRY(bert_taps_emit(pass, BERT_SITE_TYPE, 0, type, h, err));
+    add_rows(pass->b.sum, word, type, position, step);
+    return BERT_OK;
+}
+
 bert_status bert_pass_embed(bert_pass *pass, bert_error *err) {
     const bert_weights *w = pass->session->weights;
     TRY(bert_pass_parallel(pass, (pass->tokens + ITEM_ROWS - 1) / ITEM_ROWS, embed_item, pass, err));
+    if (parts_wanted(pass)) TRY(show_parts(pass, err));
     return bert_pass_layer_norm(pass, pass->b.hidden, pass->b.sum, &w->gamma, &w->beta, 0, err);
 }

@@ -78,8 +78,8 @@ bert_status bert_pass_linear(bert_pass *pass, size_t t, float *y, const float *x
     const bert_gemm *gemm = bert_model_gemm(pass->session->model);
     linear_job j = {.pass = pass,
                     .weights = w,
-                    .linear = {.y = y, .ldy = w->rows, .x = x, .ldx = w->cols, .w = pass->packed ? w->data : NULL, .bias = bias->data,
-                               .residual = residual, .ldr = w->rows, .epilogue = epilogue, .t = t,
+                    .linear = {.y = y, .ldy = w->rows, .x = x, .ldx = w->cols, .w = pass->packed ? w->data : NULL,
+                               .bias = bias->data, .residual = residual, .ldr = w->rows, .epilogue = epilogue, .t = t,
                                .n = w->rows, .k = w->cols}};
     if (!gemm) {
         j.step = panels_per_item(pass, &j.linear);
@@ -88,6 +88,13 @@ bert_status bert_pass_linear(bert_pass *pass, size_t t, float *y, const float *x
     }
     gemm->multiply(gemm->user, y, w->rows, x, w->cols, w->data, w->cols, t, w->rows, w->cols);
     j.step = ITEM_ROWS;
+    return bert_pass_parallel(pass, items_of(t, j.step), finish_item, &j, err);
+}
+
+bert_status bert_pass_finish(bert_pass *pass, size_t t, float *y, size_t n, const float *residual,
+                             bert_epilogue epilogue, bert_error *err) {
+    linear_job j = {.pass = pass, .step = ITEM_ROWS,
+                    .linear = {.y = y, .ldy = n, .residual = residual, .ldr = n, .epilogue = epilogue, .t = t, .n = n}};
     return bert_pass_parallel(pass, items_of(t, j.step), finish_item, &j, err);
 }
 

@@ -82,13 +82,14 @@ static bert_status grow(bert_session *s, size_t floats, bert_error *err) {
 bert_status bert_session_reserve(bert_pass *pass, bert_error *err) {
     bert_session *s = pass->session;
     const size_t t = pass->tokens, h = s->config->hidden, f = s->config->intermediate;
-    const size_t maps = pass->look_at_maps ? s->config->heads : 0;
+    const size_t maps = pass->look_at_maps ? s->config->heads : 0, results = pass->by_head * s->config->heads;
     const size_t slots = (size_t)bert_parallel_width(s->workers), slot = slot_floats(pass);
-    size_t total = 0, hidden, sum, work, pooled, scores, weights, scratch;
+    size_t total = 0, hidden, sum, work, pooled, scores, weights, by_head, scratch;
     const bool fits = plan(&total, &hidden, t, h, 1) && plan(&total, &sum, t, h, 1) &&
                       plan(&total, &work, t, larger(4 * h, f), 1) && plan(&total, &pooled, pass->batch->n, h, 1) &&
                       plan(&total, &scores, maps, pass->longest, pass->longest) &&
                       plan(&total, &weights, maps, pass->longest, pass->longest) &&
+                      plan(&total, &by_head, results, pass->longest, h) &&
                       plan(&total, &scratch, slots, slot, 1);
     if (!fits) return bert_fail(err, BERT_NO_MEMORY, "a pass over %zu tokens does not fit the address space", t);
     TRY(grow(s, total, err));
@@ -102,6 +103,7 @@ bert_status bert_session_reserve(bert_pass *pass, bert_error *err) {
         .pooled = base + pooled,
         .scores = maps ? base + scores : NULL,
         .weights = maps ? base + weights : NULL,
+        .by_head = results ? base + by_head : NULL,
         .scratch = base + scratch,
         .slot_floats = slot,
     };

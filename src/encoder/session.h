@@ -21,6 +21,7 @@ typedef struct bert_buffers {
     float *pooled;  /* [B, H] */
     float *scores;  /* [A, T, T] of one text, only if a tap wants to look: else NULL */
     float *weights; /* likewise */
+    float *by_head; /* [1 or 2, A, T, H] of one text: W_O's results by heads, and before an edit; NULL: not asked for */
     float *scratch; /* [slots, slot_floats] */
     size_t slot_floats;
 } bert_buffers;
@@ -51,6 +52,7 @@ typedef struct bert_pass {
     bool need_last_ffn; /* false: nobody asks for anything behind the last layer's attention */
     bool need_pooler;
     bool look_at_maps;  /* a tap's `got` wants scores or weights */
+    size_t by_head;     /* arrays [A, T, H] that taps need: 2 if they may edit */
     bool packed;        /* the matrices are in memory; else they are read from the file, block by block */
     bert_buffers b;
 } bert_pass;
@@ -72,6 +74,9 @@ enum { BERT_FILE_ROWS = 2 * BERT_PANEL };
 BERT_MUST_USE bert_status bert_pass_linear(bert_pass *pass, size_t t, float *y, const float *x, const bert_param *w,
                                            const bert_param *bias, const float *residual, bert_epilogue epilogue,
                                            bert_error *err);
+/* y[t, n] = epilogue(y) + residual (NULL: none): what bert_pass_linear left out because somebody looks in between. */
+BERT_MUST_USE bert_status bert_pass_finish(bert_pass *pass, size_t t, float *y, size_t n, const float *residual,
+                                           bert_epilogue epilogue, bert_error *err);
 /* y[T, H] = LayerNorm(x). A value that is not finite is BERT_NOT_FINITE, said to be in `layer`. */
 BERT_MUST_USE bert_status bert_pass_layer_norm(bert_pass *pass, float *y, const float *x, const bert_param *gamma,
                                                const bert_param *beta, size_t layer, bert_error *err);
@@ -82,6 +87,9 @@ BERT_MUST_USE bert_status bert_pass_check_finite(const bert_pass *pass, const fl
 /* The parts of a pass, in the order of their use (embed.c, attention.c, ffn.c, pooler.c). */
 BERT_MUST_USE bert_status bert_pass_embed(bert_pass *pass, bert_error *err);
 BERT_MUST_USE bert_status bert_pass_attention(bert_pass *pass, size_t layer, bert_error *err);
+/* For taps: VALUE_OUTPUT from qkv; HEAD_OUTPUT from context, whose edits are added to the attention output in `sum`. */
+BERT_MUST_USE bert_status bert_pass_value_outputs(bert_pass *pass, size_t layer, bert_error *err);
+BERT_MUST_USE bert_status bert_pass_head_outputs(bert_pass *pass, size_t layer, bert_error *err);
 BERT_MUST_USE bert_status bert_pass_ffn(bert_pass *pass, size_t layer, bert_error *err);
 BERT_MUST_USE bert_status bert_pass_pooler(bert_pass *pass, bert_error *err);
 

@@ -5,27 +5,67 @@
 #include "base/error.h"
 #include "base/size.h"
 
-static const char *const SITES[] = {"hidden_states", "query", "key", "value", "scores", "weights", "context", "pooler"};
+enum shape { ROWS /* [T, H] */, WIDE /* [T, F] */, HEADS /* [A, T, D] */, RESULTS /* [A, T, H] */, MAPS /* [A, T, T] */,
+             VECTOR /* [H] */ };
+enum times { ONCE, EACH /* layer */, STATES /* L + 1: hidden states count the embeddings */ };
+
+/* What the sites are like. `rest`: the last layer has to be run to its end. */
+static const struct site {
+    const char *name;
+    enum shape shape;
+    enum times times;
+    bool rest;
+} SITES[] = {
+    [BERT_SITE_HIDDEN_STATES] = {"hidden_states", ROWS, STATES, true},
+    [BERT_SITE_QUERY] = {"query", HEADS, EACH, false},
+    [BERT_SITE_KEY] = {"key", HEADS, EACH, false},
+    [BERT_SITE_VALUE] = {"value", HEADS, EACH, false},
+    [BERT_SITE_SCORES] = {"scores", MAPS, EACH, false},
+    [BERT_SITE_WEIGHTS] = {"weights", MAPS, EACH, false},
+    [BERT_SITE_CONTEXT] = {"context", HEADS, EACH, false},
+    [BERT_SITE_POOLER] = {"pooler", VECTOR, ONCE, true},
+    [BERT_SITE_WORD] = {"word", ROWS, ONCE, false},
+    [BERT_SITE_POSITION] = {"position", ROWS, ONCE, false},
+    [BERT_SITE_TYPE] = {"type", ROWS, ONCE, false},
+    [BERT_SITE_VALUE_OUTPUT] = {"value_output", RESULTS, EACH, false},
+    [BERT_SITE_HEAD_OUTPUT] = {"head_output", RESULTS, EACH, true},
+    [BERT_SITE_ATTENTION_OUTPUT] = {"attention_output", ROWS, EACH, true},
+    [BERT_SITE_ATTENTION_SUM] = {"attention_sum", ROWS, EACH, true},
+    [BERT_SITE_FFN_PRE] = {"ffn_pre", WIDE, EACH, true},
+    [BERT_SITE_FFN_POST] = {"ffn_post", WIDE, EACH, true},
+    [BERT_SITE_FFN_OUTPUT] = {"ffn_output", ROWS, EACH, true},
+    [BERT_SITE_FFN_SUM] = {"ffn_sum", ROWS, EACH, true},
+};
 enum { N_SITES = sizeof SITES / sizeof *SITES };
 
-static bool is_map(int32_t site) { return site == BERT_SITE_SCORES || site == BERT_SITE_WEIGHTS; }
-static bool has_heads(int32_t site) { return site != BERT_SITE_HIDDEN_STATES && site != BERT_SITE_POOLER; }
+static bool has_heads(int32_t site) {
+    const enum shape shape = SITES[site].shape;
+    return shape == HEADS || shape == RESULTS || shape == MAPS;
+}
 
-/* Layers that a site has: hidden states count the embeddings, the pooler comes once. */
+static bool comes_once(int32_t site) { return SITES[site].times == ONCE; }
+
 static size_t site_layers(const bert_config *c, int32_t site) {
-    if (site == BERT_SITE_POOLER) return 1;
-    return site == BERT_SITE_HIDDEN_STATES ? c->layers + 1 : c->layers;
+    return comes_once(site) ? 1 : SITES[site].times == STATES ? c->layers + 1 : c->layers;
 }
 
 static bool tap_wants(const bert_tap *tap, bert_site site, size_t layer) {
-    return tap->site == (int32_t)site && (tap->layer < 0 || site == BERT_SITE_POOLER || (size_t)tap->layer == layer);
+    return tap->site == (int32_t)site && (tap->layer < 0 || comes_once(tap->site) || (size_t)tap->layer == layer);
+}
+
+/* Values of a token: a row of the site's array. */
+static size_t row_floats(const bert_config *c, int32_t site, size_t t) {
+    switch (SITES[site].shape) {
+    case WIDE: return c->intermediate;
+    case HEADS: return c->hidden / c->heads;
+    case MAPS: return t;
+    default: return c->hidden;
+    }
 }
 
 /* Floats of one head of one text, or of the whole text where the site has no heads. */
 static size_t unit_floats(const bert_config *c, int32_t site, size_t t) {
-    if (is_map(site)) return t * t;
-    if (site == BERT_SITE_POOLER) return c->hidden;
-    return t * (has_heads(site) ? c->hidden / c->heads : c->hidden);
+    return row_floats(c, site, t) * (SITES[site].shape == VECTOR ? 1 : t);
 }
 
 static size_t units(const bert_config *c, const bert_tap *tap) {
@@ -42,13 +82,12 @@ static size_t layer_floats(const bert_config *c, const bert_batch *batch, const 
 
 static bool tap_fits(const bert_config *c, const bert_tap *tap) {
     return tap->site >= 0 && tap->site < N_SITES &&
-           (tap->layer < 0 || tap->site == BERT_SITE_POOLER || (size_t)tap->layer < site_layers(c, tap->site)) &&
+           (tap->layer < 0 || comes_once(tap->site) || (size_t)tap->layer < site_layers(c, tap->site)) &&
            (tap->head < 0 || !has_heads(tap->site) || (size_t)tap->head < c->heads);
 }
 
 static size_t tap_floats(const bert_config *c, const bert_batch *batch, const bert_tap *tap) {
-    const bool all = tap->layer < 0 && tap->site != BERT_SITE_POOLER;
-    return layer_floats(c, batch, tap, batch->n) * (all ? site_layers(c, tap->site) : 1);
+    return layer_floats(c, batch, tap, batch->n) * (tap->layer < 0 ? site_layers(c, tap->site) : 1);
 }
 
 size_t bert_tap_size(const bert_model *model, const bert_batch *batch, const bert_tap *tap) {
@@ -70,29 +109,32 @@ static bert_status check_tap(const bert_pass *pass, const bert_tap *tap, size_t 
     if (tap->site == BERT_SITE_POOLER && !bert_model_has_pooler(pass->session->model))
         return bert_fail(err, BERT_NOT_FOUND,
                          "pooler_output: the model has no pooler (pooler.dense.weight is not in its files)");
+    if (tap->edit && tap->site == BERT_SITE_VALUE_OUTPUT)
+        return bert_fail(err, BERT_INVALID_ARGUMENT, "tap %zu: %s takes no edits: edit value or head_output", number,
+                         SITES[tap->site].name);
     const size_t needed = tap_floats(c, pass->batch, tap);
     if (tap->dst && tap->dst_len < needed)
         return bert_fail(err, BERT_INVALID_ARGUMENT, "tap %zu: dst has room for %zu floats, %s needs %zu", number,
-                         tap->dst_len, SITES[tap->site], needed);
+                         tap->dst_len, SITES[tap->site].name, needed);
     return BERT_OK;
+}
+
+/* The first layer that this tap does not need. */
+static size_t layers_for(const bert_config *c, const bert_tap *tap) {
+    const size_t last = tap->layer < 0 ? site_layers(c, tap->site) - 1 : (size_t)tap->layer;
+    if (comes_once(tap->site)) return tap->site == BERT_SITE_POOLER ? c->layers : 0;
+    return SITES[tap->site].times == STATES ? last : last + 1;
 }
 
 /* What has to be run for this tap. */
 static void plan_tap(bert_pass *pass, const bert_tap *tap) {
-    const bert_config *c = pass->session->config;
-    const size_t last = tap->layer < 0 ? site_layers(c, tap->site) - 1 : (size_t)tap->layer;
-    size_t layers = last + 1;
-    bool output = false;
-    if (tap->site == BERT_SITE_POOLER) {
-        layers = c->layers;
-        output = pass->need_pooler = true;
-    } else if (tap->site == BERT_SITE_HIDDEN_STATES) {
-        layers = last;
-        output = true;
-    }
-    if (is_map(tap->site) && tap->got) pass->look_at_maps = true;
-    if (layers > pass->layers) pass->need_last_ffn = output;
-    else if (layers == pass->layers) pass->need_last_ffn |= output;
+    const size_t layers = layers_for(pass->session->config, tap), by_head = tap->edit ? 2 : 1;
+    const bool rest = SITES[tap->site].rest;
+    if (tap->site == BERT_SITE_POOLER) pass->need_pooler = true;
+    if (SITES[tap->site].shape == MAPS && tap->got) pass->look_at_maps = true;
+    if (SITES[tap->site].shape == RESULTS && by_head > pass->by_head) pass->by_head = by_head;
+    if (layers > pass->layers) pass->need_last_ffn = rest;
+    else if (layers == pass->layers) pass->need_last_ffn |= rest;
     if (layers > pass->layers) pass->layers = layers;
 }
 
@@ -109,7 +151,7 @@ bert_status bert_taps_plan(bert_pass *pass, bert_error *err) {
 /* Where the tap's dst has this text of this layer. */
 static float *place_of(const bert_pass *pass, const bert_tap *tap, size_t layer, size_t text) {
     const bert_config *c = pass->session->config;
-    const size_t before = tap->layer < 0 && tap->site != BERT_SITE_POOLER ? layer : 0;
+    const size_t before = tap->layer < 0 ? layer : 0;
     return tap->dst + before * layer_floats(c, pass->batch, tap, pass->batch->n) +
            layer_floats(c, pass->batch, tap, text);
 }
@@ -139,13 +181,13 @@ static bert_status hand_out(const bert_pass *pass, bert_site site, size_t layer,
         if (!tap_wants(tap, site, layer)) continue;
         const bert_view v = narrowed(whole, tap);
         if (tap->got && tap->got(tap->user, &v) != 0)
-            return bert_fail(err, BERT_STOPPED, "stopped by the caller in layer %zu at %s", layer, SITES[site]);
+            return bert_fail(err, BERT_STOPPED, "stopped by the caller in layer %zu at %s", layer, SITES[site].name);
         if (tap->dst) copy_view(place_of(pass, tap, layer, (size_t)v.text), &v);
     }
     return BERT_OK;
 }
 
-static bool anyone_wants(const bert_pass *pass, bert_site site, size_t layer) {
+bool bert_taps_wanted(const bert_pass *pass, bert_site site, size_t layer) {
     for (size_t i = 0; i < pass->n_taps; i++)
         if (tap_wants(&pass->taps[i], site, layer)) return true;
     return false;
@@ -153,27 +195,28 @@ static bool anyone_wants(const bert_pass *pass, bert_site site, size_t layer) {
 
 bert_status bert_taps_emit(bert_pass *pass, bert_site site, size_t layer, float *data, size_t row, bert_error *err) {
     const bert_config *c = pass->session->config;
-    const size_t h = c->hidden, d = h / c->heads;
-    if (!anyone_wants(pass, site, layer)) return BERT_OK;
+    if (!bert_taps_wanted(pass, site, layer)) return BERT_OK;
     for (size_t i = 0; i < pass->batch->n; i++) {
         const size_t first = pass->batch->start[i], t = pass->batch->start[i + 1] - first;
+        const size_t cols = row_floats(c, (int32_t)site, t);
         bert_view v = {.site = (int32_t)site, .layer = (int32_t)layer, .text = (int32_t)i, .data = data + first * row};
-        if (site == BERT_SITE_POOLER)
-            v = (bert_view){v.site, v.layer, v.text, 1, {h}, {1}, data + i * row};
-        else if (site == BERT_SITE_HIDDEN_STATES)
-            v = (bert_view){v.site, v.layer, v.text, 2, {t, h}, {row, 1}, v.data};
+        if (SITES[site].shape == VECTOR)
+            v = (bert_view){v.site, v.layer, v.text, 1, {cols}, {1}, data + i * row};
+        else if (has_heads(v.site))
+            v = (bert_view){v.site, v.layer, v.text, 3, {c->heads, t, cols}, {cols, row, 1}, v.data};
         else
-            v = (bert_view){v.site, v.layer, v.text, 3, {c->heads, t, d}, {d, row, 1}, v.data};
+            v = (bert_view){v.site, v.layer, v.text, 2, {t, cols}, {row, 1}, v.data};
         TRY(hand_out(pass, site, layer, &v, err));
     }
     return BERT_OK;
 }
 
-bert_status bert_taps_emit_map(bert_pass *pass, bert_site site, size_t layer, size_t text, float *map,
-                               bert_error *err) {
-    const size_t t = pass->batch->start[text + 1] - pass->batch->start[text];
+bert_status bert_taps_emit_text(bert_pass *pass, bert_site site, size_t layer, size_t text, float *data,
+                                bert_error *err) {
+    const bert_config *c = pass->session->config;
+    const size_t t = pass->batch->start[text + 1] - pass->batch->start[text], cols = row_floats(c, (int32_t)site, t);
     const bert_view v = {(int32_t)site, (int32_t)layer, (int32_t)text, 3,
-                         {pass->session->config->heads, t, t}, {t * t, t, 1}, map};
+                         {c->heads, t, cols}, {t * cols, cols, 1}, data};
     return hand_out(pass, site, layer, &v, err);
 }
 

@@ -7,13 +7,16 @@
 /* Checks every tap against model and batch, and sets what the pass needs to compute for them. */
 BERT_MUST_USE bert_status bert_taps_plan(bert_pass *pass, bert_error *err);
 
+/* Whether anybody asked for the site in this layer. */
+bool bert_taps_wanted(const bert_pass *pass, bert_site site, size_t layer);
+
 /* Gives a site's values of all texts to the taps that asked: copies to dst, then calls got. `data` is where the first
- * text's view begins, `row` the stride between tokens; not for scores and weights. */
+ * text's view begins, `row` the stride between tokens; not for maps and results by heads. */
 BERT_MUST_USE bert_status bert_taps_emit(bert_pass *pass, bert_site site, size_t layer, float *data, size_t row,
                                          bert_error *err);
-/* The same for the scores or weights [A, T, T] of one text. */
-BERT_MUST_USE bert_status bert_taps_emit_map(bert_pass *pass, bert_site site, size_t layer, size_t text, float *map,
-                                             bert_error *err);
+/* The same for one text and an array [A, T, T] (scores, weights) or [A, T, H] (results by heads). */
+BERT_MUST_USE bert_status bert_taps_emit_text(bert_pass *pass, bert_site site, size_t layer, size_t text, float *data,
+                                              bert_error *err);
 
 /* Where the first tap that keeps this head's map wants it [T, T], NULL if none does. */
 float *bert_taps_map(const bert_pass *pass, bert_site site, size_t layer, size_t text, size_t head);
