@@ -47,11 +47,11 @@ def check(found):
         assert len(shown["attention"]) == (1 if found["sentence_b_start"] is None else 5), view.__name__
 
 
-def run_readme_block(bert, model):
-    """The Python that README shows, on a file that the command wrote."""
-    block = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+def run_block(page, *command):
+    """The Python that README or a page of docs/ shows, on a file that the command wrote."""
+    block = re.search(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.M | re.S)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        pathlib.Path("fox.json").write_text(json.dumps(ask(bert, model, CASES["single"])), encoding="utf-8")
+        subprocess.run([*command, "-o", "fox.json", *CASES["single"]], check=True)
         with contextlib.redirect_stdout(io.StringIO()):  # outside a notebook the page is only named
             exec(block[1], {})
 
@@ -66,8 +66,9 @@ def main():
             RECORDS.mkdir(parents=True, exist_ok=True)
             record = {"model": pathlib.Path(model).name, "arguments": arguments, "bertviz": "1.4.1", "file": found}
             (RECORDS / f"{name}.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
-    run_readme_block(bert, model)
-    print(f"{2 * len(CASES) + 1} passed, 0 failed")
+    run_block("README.md", bert, "attention", "-m", model, "--format", "bertviz")
+    run_block("docs/attention.md", bert, "attention", "-m", model, "--what", "weights,query,key")
+    print(f"{2 * len(CASES) + 2} passed, 0 failed")
 
 
 if __name__ == "__main__":

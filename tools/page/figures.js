@@ -4,7 +4,9 @@ let state = readState(location.hash.slice(1) || facts.view || '');
 let figures = []; // { text, canvas, hover, ready: rows of the model view that are made }
 
 const darkSystem = matchMedia('(prefers-color-scheme: dark)');
-const themeNow = () => state.theme === 'dark' || state.theme !== 'light' && darkSystem.matches ? 'dark' : 'light';
+let printing = false; // paper is white
+const themeNow = () =>
+  !printing && (state.theme === 'dark' || state.theme !== 'light' && darkSystem.matches) ? 'dark' : 'light';
 
 const placeOf = (head) => Math.max(0, headNumbers.indexOf(head));
 const layerNow = () => layerNumbers.includes(state.layer) ? state.layer : layerNumbers[0];
@@ -43,7 +45,7 @@ const pointText = (point) => `${point.row ?? ''}${point.column !== undefined ? `
 // What a view needs to know.
 function context(figure, theme = themeNow()) {
   const open = opened(), stage = document.getElementById('stage').clientWidth, n = textsNow().length;
-  return {text: figure.text, s: state, theme, colors: pageColors(), point: figure.hover ?? heldPoint(figure.text),
+  return {text: figure.text, name: n > 1 ? `Text ${figure.text}: ` : '', s: state, theme, colors: pageColors(), point: figure.hover ?? heldPoint(figure.text),
     layer: open?.layer ?? layerNow(), places: open ? [open.place] : headsNow(), rows: figure.ready,
     width: Math.max(n > 1 ? 460 : 560, Math.floor((stage - 16 * (n - 1)) / n) - 18)};
 }

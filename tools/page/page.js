@@ -211,6 +211,8 @@ fillControls();
 connectControls();
 document.addEventListener('keydown', onKey);
 darkSystem.addEventListener('change', show);
+for (const when of ['beforeprint', 'afterprint'])
+  window.addEventListener(when, () => { printing = when === 'beforeprint'; show(); });
 window.addEventListener('resize', () => soon(() => figures.forEach(drawFigure)));
 window.addEventListener('hashchange', () => { state = readState(location.hash.slice(1)); show(); });
 show();

@@ -77,8 +77,9 @@ function drawHeadTokens(paper, f, layout) {
   column(layout.rows, layout.left - 7, 'right', point?.row);
   column(layout.columns, layout.right + 7, 'left', point?.column);
   const title = (text, x, align) => paper.text(text, x, HEAD_TOP - 12, {color: colors.soft, size: 11, align});
-  title('attends', layout.left - 7, 'right');
-  title('is attended to', layout.right + 7, 'left');
+  const from = hasPair(f.text) && f.s.filter !== 'all' ? f.s.filter.toUpperCase() : '';
+  title(from ? `${from[0]} attends` : 'attends', layout.left - 7, 'right');
+  title(from ? `${from[1]} is attended to` : 'is attended to', layout.right + 7, 'left');
 }
 
 function pairNames(paper, f, layout) {
@@ -92,7 +93,7 @@ function pairNames(paper, f, layout) {
 }
 
 function drawCaption(paper, f, text) {
-  paper.text(fit(text, f.width - 24, 13, 600), 8, 14, {color: f.colors.text, weight: 600});
+  paper.text(fit(f.name + text, f.width - 24, 13, 600), 8, 14, {color: f.colors.text, weight: 600});
 }
 
 const headList = (places) => places.length === headNumbers.length ? `all ${places.length} heads`

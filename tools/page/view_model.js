@@ -1,7 +1,7 @@
 // Model view: all layers and heads at once, each as the head view's lines, or as a small heat map where lines would be
 // too many. Pictures are made layer by layer while the page stays usable.
 
-const MODEL_TOP = 54, MODEL_LEFT = 50;
+const MODEL_TOP = 54, MODEL_LEFT = 60;
 const MOST_CELL_LINES = 100;  // in one head's cell
 const LINES_UP_TO = 40;       // tokens
 
