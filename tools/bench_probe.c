@@ -77,7 +77,9 @@ static double time_all(const bert_workers *workers, void (*task)(void *arg, int 
     return bench_seconds() - start;
 }
 
-enum { FMA_STEPS = 1 << 20, FMA_ROUNDS = 16 }; /* some 3 ms each: waking the threads up does not count */
+/* Some 2 ms a round: waking threads up counts little, and one round escapes whatever else runs here. */
+enum { FMA_STEPS = 1 << 19 };
+static const double fma_seconds = 0.3;
 
 static void run_chains(void *arg, int i) {
     const fma_probe *probe = arg;
@@ -91,7 +93,7 @@ double bench_fma_peak(bert_isa isa, const bert_workers *workers) {
     double best = 0;
     if (!probe) return 0;
     fma_probe own = *probe;
-    for (int round = 0; round < FMA_ROUNDS; round++) {
+    for (double end = bench_seconds() + fma_seconds; bench_seconds() < end;) {
         int width;
         double seconds = time_all(workers, run_chains, &own, &width);
         double rate = width * own.operations * FMA_STEPS / seconds;
