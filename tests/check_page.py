@@ -261,6 +261,8 @@ class Page(Browsing):
         self.canvas_focus()
         self.browser.press("ArrowDown", "Enter")
         self.assertIn("token=0", self.state())
+        self.browser.press("ArrowDown")
+        self.assertEqual(self.browser.run("return document.activeElement.tagName"), "CANVAS")
         self.browser.press("Escape")
         self.assertNotIn("token", self.state())
 

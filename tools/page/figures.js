@@ -56,6 +56,16 @@ function drawFigure(figure) {
   view.draw(paper, f);
   if (figure.ready >= layerNumbers.length) figure.ready = undefined;
   else if (figure.ready) requestAnimationFrame(() => { figure.ready++; drawFigure(figure); });
+  figure.paper = paper;
+  figure.clean = view.mark && !figure.ready ? paper.copy() : null;
+  if (view.mark) view.mark(paper, f);
+}
+
+// The pointer has moved. A view that has `mark` is expensive to draw: its picture stays, only the mark moves.
+function drawPoint(figure) {
+  if (!figure.clean) return drawFigure(figure);
+  figure.paper.paste(figure.clean);
+  return viewNow().mark(figure.paper, context(figure));
 }
 
 // At most one drawing a frame, always the newest.
@@ -67,6 +77,7 @@ function soon(work) {
 
 function makeFigures() {
   const stage = document.getElementById('stage');
+  const focused = figures.findIndex((figure) => figure.canvas === document.activeElement);
   stage.replaceChildren();
   figures = textsNow().map((text) => {
     const box = document.createElement('figure'), canvas = document.createElement('canvas');
@@ -80,6 +91,7 @@ function makeFigures() {
     listen(figure);
     return figure;
   });
+  figures[focused]?.canvas.focus();
 }
 
 function samePoint(x, y) {
@@ -89,7 +101,7 @@ function samePoint(x, y) {
 function pointAt(figure, point) {
   if (samePoint(figure.hover, point)) return;
   figure.hover = point;
-  soon(() => figures.forEach((one) => drawFigure(one)));
+  soon(() => drawPoint(figure));
   readOut(figure);
 }
 

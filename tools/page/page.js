@@ -163,9 +163,7 @@ function onKey(event) {
   if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest('select, input[type="text"]')) return;
   if (!Object.hasOwn(KEYS, event.key)) return;
   event.preventDefault();
-  const inPicture = event.target.tagName === 'CANVAS';
   KEYS[event.key]();
-  if (inPicture) figures[0].canvas.focus();
 }
 
 function hideNow() {

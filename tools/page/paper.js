@@ -93,6 +93,23 @@ class CanvasPaper {
     ink.restore();
   }
 
+  // What is drawn so far, and back to it.
+  copy() {
+    const picture = document.createElement('canvas'), {canvas} = this.ink;
+    picture.width = canvas.width;
+    picture.height = canvas.height;
+    picture.getContext('2d').drawImage(canvas, 0, 0);
+    return picture;
+  }
+
+  paste(picture) {
+    this.ink.save();
+    this.ink.resetTransform();
+    this.ink.globalAlpha = 1;
+    this.ink.drawImage(picture, 0, 0);
+    this.ink.restore();
+  }
+
   image(picture, x, y, width, height) {
     this.ink.globalAlpha = 1;
     this.ink.imageSmoothingEnabled = picture.width > width || picture.height > height;

@@ -1,7 +1,8 @@
 // Head view: two columns of tokens, and a line from each that attends to what it attends to.
 //
 // Every view is { size(f), draw(paper, f), at(f, x, y), move(f, point, key), read(f, point) } of a figure
-// f = { text, s: state, layer, places: heads shown, theme, colors, point, width }; a point is what is pointed at.
+// f = { text, name, s: state, layer, places: heads shown, theme, colors, point, width }; a point is what is pointed at:
+// at finds it under the pointer, move by an arrow key, read says its numbers. figures.js calls them.
 
 const HEAD_TOP = 66;
 const MOST_LINES = 2000; // at once: more take seconds, and nobody can tell them apart

@@ -43,10 +43,9 @@ function drawCellLines(paper, f, layer, a, x, y, cell) {
 
 function drawCell(paper, f, row, k, a, layout) {
   const x = MODEL_LEFT + k * layout.step, y = MODEL_TOP + row * layout.step, layer = layerNumbers[row];
-  const pointed = f.point?.layer === layer && f.point.place === a;
   if (asLines(f)) drawCellLines(paper, f, layer, a, x, y, layout.cell);
   else paper.image(thumbnail(f, layer, a), x, y, layout.cell, layout.cell);
-  paper.frame(x, y, layout.cell, layout.cell, pointed ? f.colors.accent : f.colors.edge, pointed ? 2.5 : 1);
+  paper.frame(x, y, layout.cell, layout.cell, f.colors.edge);
   if (f.s.sort !== 'number')
     paper.text(`h${headNumbers[a]}`, x + layout.cell - 4, y + 8, {color: f.colors.soft, size: 10, align: 'right'});
 }
@@ -71,6 +70,14 @@ const modelView = {
       paper.text('left: attends, right: is attended to; strength of a line: weight', MODEL_LEFT, layout.height - 22,
         {color: colors.soft, size: 11});
     } else weightLegend(paper, MODEL_LEFT + 50, layout.height - 32, 280, f);
+  },
+
+  // The frame of the head that is pointed at.
+  mark(paper, f) {
+    if (!f.point) return;
+    const {cell, step} = modelLayout(f), k = sortedHeads(f.s.sort, f.text, f.point.layer).indexOf(f.point.place);
+    const row = layerNumbers.indexOf(f.point.layer);
+    paper.frame(MODEL_LEFT + k * step, MODEL_TOP + row * step, cell, cell, f.colors.accent, 2.5);
   },
 
   at(f, x, y) {
