@@ -168,6 +168,8 @@ check_fuzz() {
     printf '%d passed, 0 failed\n' "$n"
 }
 
+check_bits() { scripts/check_bits; }
+
 check_neon() {
     need_packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
     scripts/check_neon
