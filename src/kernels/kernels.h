@@ -17,6 +17,8 @@ typedef struct bert_kernels bert_kernels; /* one table of function pointers for 
 /* NULL if this build or this CPU does not have it. BERT_ISA_AUTO gives the best. */
 const bert_kernels *bert_kernels_get(bert_isa isa);
 bert_isa bert_kernels_isa(const bert_kernels *kernels);
+/* BERT_UNSUPPORTED, by name, where the machine's floating point is not what the contract needs. */
+BERT_MUST_USE bert_status bert_kernels_selftest(bert_error *err);
 
 /* Weights W [N, K] live in panels of 16 rows, transposed: [ceil(N/16)][K][16], columns behind N zero, 64-byte
  * aligned. Every instruction set reads the same panels. */

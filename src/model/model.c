@@ -55,6 +55,7 @@ static bert_status read_config(bert_model *m, const bert_folder *folder, bert_er
 }
 
 static bert_status take_options(bert_model *m, const bert_model_options *o, bert_error *err) {
+    TRY(bert_kernels_selftest(err));
     m->kernels = bert_kernels_get(o->isa);
     if (!m->kernels)
         return bert_fail(err, BERT_UNSUPPORTED, "the instruction set asked for is not available on this processor");
