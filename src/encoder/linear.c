@@ -27,7 +27,8 @@ static size_t panels_per_item(const bert_pass *pass, const bert_linear *l) {
     const double flops = 2.0 * (double)l->t * (double)l->k * BERT_PANEL;
     size_t step = flops * (double)panels < ITEM_FLOPS ? panels : (size_t)(ITEM_FLOPS / flops);
     if (slots > 1 && step > items_of(panels, 2 * slots)) step = items_of(panels, 2 * slots);
-    return step < ITEM_PANELS && panels > slots * ITEM_PANELS ? ITEM_PANELS : step ? step : 1;
+    if (step < ITEM_PANELS && panels > slots * ITEM_PANELS) step = ITEM_PANELS;
+    return bert_round_up(step ? step : 1, 2); /* the widest kernels take two panels together */
 }
 
 /* The columns of y that rows [first, first + n) of the weights give, with those rows straight from the file. */
