@@ -26,7 +26,8 @@ typedef struct bert_pipeline_options {
 
 /* Opens everything in the folder: the model, its tokenizer, and for sentence-transformers models modules.json,
  * pooling and normalisation. A vocabulary longer than the embedding table is BERT_BAD_FILE; a module that is not
- * known is BERT_UNSUPPORTED by name. */
+ * known is BERT_UNSUPPORTED by name. A decoder opens, for its tokenizer and for bert_run, but has no sentence vectors:
+ * bert_embed answers BERT_UNSUPPORTED. */
 BERT_API BERT_MUST_USE bert_status bert_pipeline_open(bert_pipeline **pipeline, const char *dir,
                                                       const bert_pipeline_options *options, bert_error *err);
 BERT_API void bert_pipeline_close(bert_pipeline **pipeline);

@@ -64,7 +64,9 @@ typedef enum bert_site {
     BERT_SITE_FFN_PRE,       /* [T, F]: before the activation */
     BERT_SITE_FFN_POST,      /* [T, F]: behind it */
     BERT_SITE_FFN_OUTPUT,    /* [T, H]: before the residual */
-    BERT_SITE_FFN_SUM        /* [T, H]: the residual stream with it, before LayerNorm */
+    BERT_SITE_FFN_SUM,       /* [T, H]: the residual stream with it, before LayerNorm */
+    BERT_SITE_CROSS_SCORES,  /* [A, T, Tm]: of cross-attention over the text's memory, before softmax */
+    BERT_SITE_CROSS_WEIGHTS  /* [A, T, Tm] */
 } bert_site;
 
 /* A borrowed look at one result: element (i, j, k) is data[i·step[0] + j·step[1] + k·step[2]]. */
@@ -89,8 +91,6 @@ typedef struct bert_tap {
 } bert_tap;
 #define BERT_TAP_INIT {sizeof(bert_tap), BERT_SITE_HIDDEN_STATES, -1, -1, 0, NULL, 0, NULL, NULL}
 
-/* Floats that tap->dst needs for this batch; 0 if the tap asks for what the model does not have. */
-BERT_API size_t bert_tap_size(const bert_model *model, const bert_batch *batch, const bert_tap *tap);
 
 typedef struct bert_run_options {
     size_t size;
@@ -98,10 +98,20 @@ typedef struct bert_run_options {
     const volatile int *stop; /* polled between parts of a layer; nonzero: BERT_STOPPED. A signal handler may set it */
     int32_t first_layer;  /* start at this layer with `hidden` instead of ids (0: the embeddings are computed) */
     const float *hidden;  /* [ΣT, H]: the input of first_layer; NULL: none */
+    const float *memory;  /* [ΣTm, H]: what a decoder's cross-attention looks at: the states that an encoder gave,
+                             packed like the batch; NULL: its layers go without cross-attention, as HF's do */
+    const size_t *memory_start; /* [n+1]: text i looks at rows memory_start[i] .. memory_start[i+1]-1, at least one */
 } bert_run_options;
-#define BERT_RUN_OPTIONS_INIT {sizeof(bert_run_options), 0, NULL, 0, NULL}
+#define BERT_RUN_OPTIONS_INIT {sizeof(bert_run_options), 0, NULL, 0, NULL, NULL, NULL}
 
-/* Runs the batch. Outputs of a text have the same bits alone or with any neighbours, with any workers, on any
+/* Floats that tap->dst needs for this batch; 0 if the tap asks for what the model does not have. Cross-attention is
+ * there only with a memory, so its size is bert_run_tap_size's to say. `options` NULL: none. */
+BERT_API size_t bert_tap_size(const bert_model *model, const bert_batch *batch, const bert_tap *tap);
+BERT_API size_t bert_run_tap_size(const bert_model *model, const bert_batch *batch, const bert_tap *tap,
+                                  const bert_run_options *options);
+
+/* Runs the batch. In a decoder (is_decoder in config.json) a token sees itself and the tokens before it; the weights of
+ * those behind it are 0. Outputs of a text have the same bits alone or with any neighbours, with any workers, on any
  * instruction set and whatever is tapped. Errors: BERT_INVALID_ARGUMENT (ids, types or lengths out of range, a dst
  * too small), BERT_TOO_LONG, BERT_NOT_FOUND (no pooler), BERT_NOT_FINITE, BERT_NO_MEMORY, BERT_IO, BERT_CHANGED,
  * BERT_STOPPED, BERT_DEADLINE; after each the session can be used again. */

@@ -44,6 +44,7 @@ typedef struct bert_model_options {
     {sizeof(bert_model_options), NULL, NULL, NULL, NULL, BERT_ISA_AUTO, 0, 0, BERT_WEIGHTS_AUTO}
 
 /* Opens a folder that holds config.json and model.safetensors (or model.safetensors.index.json and its shards).
+ * Decoders (is_decoder) open too; what they need to run is said at bert_run.
  * Every tensor is checked against the configuration before the call returns; matrices are read when they are
  * first used. Errors: BERT_NOT_FOUND, BERT_IO, BERT_BAD_FILE, BERT_UNSUPPORTED, BERT_NO_MEMORY. */
 BERT_API BERT_MUST_USE bert_status bert_model_open(bert_model **model, const char *dir,

@@ -5,26 +5,30 @@
 #include "encoder/session.h"
 #include "encoder/taps.h"
 
+/* In a decoder a token sees itself and those before it. */
+static const bert_attend_mask CAUSAL = {.keys = SIZE_MAX, .causal = true};
+
 typedef struct attention_job {
     const bert_pass *pass;
+    const bert_layer_heads *heads;
     size_t layer, text;
     unsigned steps;
 } attention_job;
 
 /* The views of one head of one text into the packed arrays. */
-static bert_attend head_of(const bert_pass *pass, size_t text, size_t head) {
-    const bert_config *c = pass->session->config;
-    const size_t h = c->hidden, d = h / c->heads, first = pass->batch->start[text];
-    const size_t t = pass->batch->start[text + 1] - first;
-    const float *q = pass->b.qkv + first * 3 * h + head * d;
+static bert_attend head_of(const attention_job *j, size_t text, size_t head) {
+    const bert_layer_heads *all = j->heads;
+    const bert_config *c = j->pass->session->config;
+    const size_t *start = j->pass->batch->start, h = c->hidden, d = h / c->heads;
     return (bert_attend){
-        .q = q, .ldq = 3 * h,
-        .k = q + h, .ldk = 3 * h,
-        .v = q + 2 * h, .ldv = 3 * h,
-        .context = pass->b.context + first * h + head * d, .ldc = h,
+        .q = all->q + start[text] * all->ldq + head * d, .ldq = all->ldq,
+        .k = all->k + all->keys[text] * all->ldkv + head * d, .ldk = all->ldkv,
+        .v = all->v + all->keys[text] * all->ldkv + head * d, .ldv = all->ldkv,
+        .context = j->pass->b.context + start[text] * h + head * d, .ldc = h,
+        .mask = all->mask,
         .scale = (float)(1.0 / sqrt((double)d)),
         .steps = BERT_ATTEND_ALL,
-        .tq = t, .tk = t, .d = d,
+        .tq = start[text + 1] - start[text], .tk = all->keys[text + 1] - all->keys[text], .d = d,
     };
 }
 
@@ -33,21 +37,21 @@ static bert_status head_item(void *arg, size_t item, int slot, bert_error *err) 
     const attention_job *j = arg;
     const bert_pass *pass = j->pass;
     const size_t heads = pass->session->config->heads, text = item / heads, head = item % heads;
-    bert_attend a = head_of(pass, text, head);
+    bert_attend a = head_of(j, text, head);
     (void)err;
-    a.scores = bert_taps_map(pass, BERT_SITE_SCORES, j->layer, text, head);
-    a.weights = bert_taps_map(pass, BERT_SITE_WEIGHTS, j->layer, text, head);
+    a.scores = bert_taps_map(pass, j->heads->scores, j->layer, text, head);
+    a.weights = bert_taps_map(pass, j->heads->weights, j->layer, text, head);
     bert_attend_run(pass->session->kernels, &a, bert_pass_scratch(pass, slot));
-    bert_taps_share_map(pass, BERT_SITE_SCORES, j->layer, text, head, a.scores);
-    bert_taps_share_map(pass, BERT_SITE_WEIGHTS, j->layer, text, head, a.weights);
+    bert_taps_share_map(pass, j->heads->scores, j->layer, text, head, a.scores);
+    bert_taps_share_map(pass, j->heads->weights, j->layer, text, head, a.weights);
     return BERT_OK;
 }
 
-/* When somebody looks at maps, and may change them: step by step, text by text, through buffers [A, T, T]. */
+/* When somebody looks at maps, and may change them: step by step, text by text, through buffers [A, T, Tk]. */
 static bert_status step_item(void *arg, size_t head, int slot, bert_error *err) {
     const attention_job *j = arg;
     const bert_pass *pass = j->pass;
-    bert_attend a = head_of(pass, j->text, head);
+    bert_attend a = head_of(j, j->text, head);
     (void)err;
     a.scores = pass->b.scores + head * a.tq * a.tk;
     a.weights = pass->b.weights + head * a.tq * a.tk;
@@ -56,26 +60,35 @@ static bert_status step_item(void *arg, size_t head, int slot, bert_error *err) 
     return BERT_OK;
 }
 
-static bert_status attend_in_steps(bert_pass *pass, size_t layer, bert_error *err) {
+static bert_status attend_in_steps(bert_pass *pass, attention_job *j, bert_error *err) {
     const size_t heads = pass->session->config->heads;
-    attention_job j = {.pass = pass, .layer = layer};
-    for (j.text = 0; j.text < pass->batch->n; j.text++) {
-        j.steps = BERT_ATTEND_SCORES;
-        TRY(bert_pass_parallel(pass, heads, step_item, &j, err));
-        TRY(bert_taps_emit_text(pass, BERT_SITE_SCORES, layer, j.text, pass->b.scores, err));
-        j.steps = BERT_ATTEND_WEIGHTS;
-        TRY(bert_pass_parallel(pass, heads, step_item, &j, err));
-        TRY(bert_taps_emit_text(pass, BERT_SITE_WEIGHTS, layer, j.text, pass->b.weights, err));
-        j.steps = BERT_ATTEND_CONTEXT;
-        TRY(bert_pass_parallel(pass, heads, step_item, &j, err));
+    for (j->text = 0; j->text < pass->batch->n; j->text++) {
+        j->steps = BERT_ATTEND_SCORES;
+        TRY(bert_pass_parallel(pass, heads, step_item, j, err));
+        TRY(bert_taps_emit_text(pass, j->heads->scores, j->layer, j->text, pass->b.scores, err));
+        j->steps = BERT_ATTEND_WEIGHTS;
+        TRY(bert_pass_parallel(pass, heads, step_item, j, err));
+        TRY(bert_taps_emit_text(pass, j->heads->weights, j->layer, j->text, pass->b.weights, err));
+        j->steps = BERT_ATTEND_CONTEXT;
+        TRY(bert_pass_parallel(pass, heads, step_item, j, err));
     }
     return BERT_OK;
 }
 
-static bert_status attend(bert_pass *pass, size_t layer, bert_error *err) {
-    attention_job j = {.pass = pass, .layer = layer};
-    if (pass->look_at_maps) return attend_in_steps(pass, layer, err);
+bert_status bert_pass_attend(bert_pass *pass, size_t layer, const bert_layer_heads *heads, bert_error *err) {
+    attention_job j = {.pass = pass, .heads = heads, .layer = layer};
+    if (pass->look_at_maps) return attend_in_steps(pass, &j, err);
     return bert_pass_parallel(pass, pass->batch->n * pass->session->config->heads, head_item, &j, err);
+}
+
+static bert_status attend(bert_pass *pass, size_t layer, bert_error *err) {
+    const size_t h = pass->session->config->hidden;
+    const float *qkv = pass->b.qkv;
+    const bert_layer_heads heads = {.q = qkv, .ldq = 3 * h, .k = qkv + h, .v = qkv + 2 * h, .ldkv = 3 * h,
+                                    .keys = pass->batch->start,
+                                    .mask = pass->session->config->is_decoder ? &CAUSAL : NULL,
+                                    .scores = BERT_SITE_SCORES, .weights = BERT_SITE_WEIGHTS};
+    return bert_pass_attend(pass, layer, &heads, err);
 }
 
 /* hidden = LayerNorm(hidden + W_O · context). The residual joins at the edge of the product's tiles, unless somebody

@@ -50,6 +50,22 @@ static bert_status check_start(const bert_pass *pass, bert_error *err) {
     return BERT_OK;
 }
 
+static bert_status check_memory(bert_pass *pass, bert_error *err) {
+    const size_t *start = pass->options.memory_start;
+    if (!pass->options.memory) return BERT_OK;
+    if (!pass->session->config->cross_attention)
+        return bert_fail(err, BERT_INVALID_ARGUMENT, "memory: the model has no cross-attention (add_cross_attention)");
+    if (!start || start[0] != 0)
+        return bert_fail(err, BERT_INVALID_ARGUMENT, "memory: memory_start is missing, or does not begin with 0");
+    for (size_t i = 0; i < pass->batch->n; i++) {
+        if (start[i + 1] <= start[i])
+            return bert_fail(err, BERT_INVALID_ARGUMENT, "memory: text %zu of the batch has none", i);
+        if (start[i + 1] - start[i] > pass->longest_memory) pass->longest_memory = start[i + 1] - start[i];
+    }
+    pass->memory_tokens = start[pass->batch->n];
+    return BERT_OK;
+}
+
 static bert_status begin(bert_pass *pass, bert_error *err) {
     if (pass->options.hidden) {
         memcpy(pass->b.hidden, pass->options.hidden, pass->tokens * pass->session->config->hidden * sizeof(float));
@@ -66,6 +82,7 @@ static bert_status run_layers(bert_pass *pass, bert_error *err) {
     for (; layer < pass->layers; layer++) {
         TRY(bert_pass_attention(pass, layer, err));
         if (layer + 1 == pass->layers && !pass->need_last_ffn) return BERT_OK;
+        TRY(bert_pass_cross_attention(pass, layer, err));
         TRY(bert_pass_ffn(pass, layer, err));
         TRY(bert_taps_emit(pass, BERT_SITE_HIDDEN_STATES, layer + 1, pass->b.hidden, h, err));
     }
@@ -81,6 +98,7 @@ static bert_status run(bert_pass *pass, bert_error *err) {
                          "the session was opened in another process: open one after fork()");
     TRY(check_batch(pass, err));
     TRY(check_start(pass, err));
+    TRY(check_memory(pass, err));
     TRY(bert_taps_plan(pass, err));
     TRY(bert_model_weights(pass->session->model, &pass->session->weights, &pass->packed, err));
     TRY(bert_session_reserve(pass, err));
@@ -88,11 +106,15 @@ static bert_status run(bert_pass *pass, bert_error *err) {
     return pass->packed ? BERT_OK : bert_model_unchanged(pass->session->model, err);
 }
 
+bert_run_options bert_run_options_or_default(const bert_run_options *given) {
+    bert_run_options options = BERT_RUN_OPTIONS_INIT;
+    if (given) memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    return options;
+}
+
 bert_status bert_run(bert_session *session, const bert_batch *batch, const bert_tap *taps, size_t n_taps,
                      const bert_run_options *options, bert_error *err) {
     bert_pass pass = {.session = session, .batch = batch, .taps = taps, .n_taps = n_taps,
-                      .options = BERT_RUN_OPTIONS_INIT};
-    if (options)
-        memcpy(&pass.options, options, options->size < sizeof pass.options ? options->size : sizeof pass.options);
+                      .options = bert_run_options_or_default(options)};
     return run(&pass, err);
 }

@@ -47,10 +47,11 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 static size_t slot_floats(const bert_pass *pass) {
     const bert_session *s = pass->session;
-    const size_t h = s->config->hidden, f = s->config->intermediate, d = h / s->config->heads, t = pass->tokens;
+    const size_t h = s->config->hidden, f = s->config->intermediate, d = h / s->config->heads;
+    const size_t t = larger(pass->tokens, pass->memory_tokens), keys = larger(pass->longest, pass->longest_memory);
     const bert_linear widest[] = {
         {.t = t, .n = 3 * h, .k = h}, {.t = t, .n = h, .k = h}, {.t = t, .n = f, .k = h}, {.t = t, .n = h, .k = f}};
-    const bert_attend attend = {.tq = pass->longest, .tk = pass->longest, .d = d, .steps = BERT_ATTEND_ALL};
+    const bert_attend attend = {.tq = pass->longest, .tk = keys, .d = d, .steps = BERT_ATTEND_ALL};
     size_t floats = bert_attend_scratch(s->kernels, &attend);
     for (size_t i = 0; i < sizeof widest / sizeof *widest; i++)
         floats = larger(floats, bert_linear_scratch(s->kernels, &widest[i]));
@@ -84,11 +85,13 @@ bert_status bert_session_reserve(bert_pass *pass, bert_error *err) {
     const size_t t = pass->tokens, h = s->config->hidden, f = s->config->intermediate;
     const size_t maps = pass->look_at_maps ? s->config->heads : 0, results = pass->by_head * s->config->heads;
     const size_t slots = (size_t)bert_parallel_width(s->workers), slot = slot_floats(pass);
-    size_t total = 0, hidden, sum, work, pooled, scores, weights, by_head, scratch;
+    const size_t keys = larger(pass->longest, pass->longest_memory);
+    size_t total = 0, hidden, sum, work, pooled, memory_kv, scores, weights, by_head, scratch;
     const bool fits = plan(&total, &hidden, t, h, 1) && plan(&total, &sum, t, h, 1) &&
                       plan(&total, &work, t, larger(4 * h, f), 1) && plan(&total, &pooled, pass->batch->n, h, 1) &&
-                      plan(&total, &scores, maps, pass->longest, pass->longest) &&
-                      plan(&total, &weights, maps, pass->longest, pass->longest) &&
+                      plan(&total, &memory_kv, pass->memory_tokens, 2 * h, 1) &&
+                      plan(&total, &scores, maps, pass->longest, keys) &&
+                      plan(&total, &weights, maps, pass->longest, keys) &&
                       plan(&total, &by_head, results, pass->longest, h) &&
                       plan(&total, &scratch, slots, slot, 1);
     if (!fits) return bert_fail(err, BERT_NO_MEMORY, "a pass over %zu tokens does not fit the address space", t);
@@ -101,6 +104,7 @@ bert_status bert_session_reserve(bert_pass *pass, bert_error *err) {
         .context = base + work + 3 * t * h,
         .inner = base + work,
         .pooled = base + pooled,
+        .memory_kv = pass->memory_tokens ? base + memory_kv : NULL,
         .scores = maps ? base + scores : NULL,
         .weights = maps ? base + weights : NULL,
         .by_head = results ? base + by_head : NULL,

@@ -19,7 +19,8 @@ typedef struct bert_buffers {
     float *context; /* [T, H] */
     float *inner;   /* [T, F]; same place as qkv and context */
     float *pooled;  /* [B, H] */
-    float *scores;  /* [A, T, T] of one text, only if a tap wants to look: else NULL */
+    float *memory_kv; /* [ΣTm, 2H]: key and value of the memory; NULL: there is none */
+    float *scores;  /* [A, T, Tk] of one text, only if a tap wants to look: else NULL */
     float *weights; /* likewise */
     float *by_head; /* [1 or 2, A, T, H] of one text: W_O's results by heads, and before an edit; NULL: not asked for */
     float *scratch; /* [slots, slot_floats] */
@@ -48,6 +49,7 @@ typedef struct bert_pass {
     bert_run_options options;
     size_t tokens;      /* ΣT */
     size_t longest;     /* max T */
+    size_t memory_tokens, longest_memory; /* ΣTm, max Tm; 0: no memory */
     size_t layers;      /* layers that the taps need */
     bool need_last_ffn; /* false: nobody asks for anything behind the last layer's attention */
     bool need_pooler;
@@ -56,6 +58,9 @@ typedef struct bert_pass {
     bool packed;        /* the matrices are in memory; else they are read from the file, block by block */
     bert_buffers b;
 } bert_pass;
+
+/* The caller's options, those that its header did not know at their defaults. */
+bert_run_options bert_run_options_or_default(const bert_run_options *given);
 
 /* Makes room for the pass and fills pass->b. */
 BERT_MUST_USE bert_status bert_session_reserve(bert_pass *pass, bert_error *err);
@@ -87,6 +92,18 @@ BERT_MUST_USE bert_status bert_pass_check_finite(const bert_pass *pass, const fl
 /* The parts of a pass, in the order of their use (embed.c, attention.c, ffn.c, pooler.c). */
 BERT_MUST_USE bert_status bert_pass_embed(bert_pass *pass, bert_error *err);
 BERT_MUST_USE bert_status bert_pass_attention(bert_pass *pass, size_t layer, bert_error *err);
+/* Attention of all heads of all texts, into `context`. Its maps go to the taps of `scores` and `weights`. */
+typedef struct bert_layer_heads {
+    const float *q; size_t ldq;       /* [ΣT, H], heads side by side */
+    const float *k, *v; size_t ldkv;  /* [ΣTk, H] */
+    const size_t *keys;               /* [n+1]: text i's keys are rows keys[i] .. keys[i+1]-1 */
+    const bert_attend_mask *mask;     /* NULL: none */
+    bert_site scores, weights;
+} bert_layer_heads;
+BERT_MUST_USE bert_status bert_pass_attend(bert_pass *pass, size_t layer, const bert_layer_heads *heads,
+                                           bert_error *err);
+/* Does nothing without a memory. */
+BERT_MUST_USE bert_status bert_pass_cross_attention(bert_pass *pass, size_t layer, bert_error *err);
 /* For taps: VALUE_OUTPUT from qkv; HEAD_OUTPUT from context, whose edits are added to the attention output in `sum`. */
 BERT_MUST_USE bert_status bert_pass_value_outputs(bert_pass *pass, size_t layer, bert_error *err);
 BERT_MUST_USE bert_status bert_pass_head_outputs(bert_pass *pass, size_t layer, bert_error *err);

@@ -6,7 +6,7 @@
 #include "base/size.h"
 
 enum shape { ROWS /* [T, H] */, WIDE /* [T, F] */, HEADS /* [A, T, D] */, RESULTS /* [A, T, H] */, MAPS /* [A, T, T] */,
-             VECTOR /* [H] */ };
+             CROSS_MAPS /* [A, T, Tm] */, VECTOR /* [H] */ };
 enum times { ONCE, EACH /* layer */, STATES /* L + 1: hidden states count the embeddings */ };
 
 /* What the sites are like. `rest`: the last layer has to be run to its end. */
@@ -35,12 +35,26 @@ static const struct site {
     [BERT_SITE_FFN_POST] = {"ffn_post", WIDE, EACH, true},
     [BERT_SITE_FFN_OUTPUT] = {"ffn_output", ROWS, EACH, true},
     [BERT_SITE_FFN_SUM] = {"ffn_sum", ROWS, EACH, true},
+    [BERT_SITE_CROSS_SCORES] = {"cross_scores", CROSS_MAPS, EACH, true},
+    [BERT_SITE_CROSS_WEIGHTS] = {"cross_weights", CROSS_MAPS, EACH, true},
 };
 enum { N_SITES = sizeof SITES / sizeof *SITES };
 
+/* What the sizes of a pass's results come from. */
+typedef struct extent {
+    const bert_config *config;
+    const bert_batch *batch;
+    const size_t *memory_start; /* [n+1]; NULL: no memory */
+} extent;
+
+static extent extent_of(const bert_pass *pass) {
+    return (extent){pass->session->config, pass->batch, pass->options.memory ? pass->options.memory_start : NULL};
+}
+
+static bool is_map(int32_t site) { return SITES[site].shape == MAPS || SITES[site].shape == CROSS_MAPS; }
+
 static bool has_heads(int32_t site) {
-    const enum shape shape = SITES[site].shape;
-    return shape == HEADS || shape == RESULTS || shape == MAPS;
+    return SITES[site].shape == HEADS || SITES[site].shape == RESULTS || is_map(site);
 }
 
 static bool comes_once(int32_t site) { return SITES[site].times == ONCE; }
@@ -53,19 +67,22 @@ static bool tap_wants(const bert_tap *tap, bert_site site, size_t layer) {
     return tap->site == (int32_t)site && (tap->layer < 0 || comes_once(tap->site) || (size_t)tap->layer == layer);
 }
 
+static size_t tokens_of(const extent *e, size_t text) { return e->batch->start[text + 1] - e->batch->start[text]; }
+
 /* Values of a token: a row of the site's array. */
-static size_t row_floats(const bert_config *c, int32_t site, size_t t) {
+static size_t row_floats(const extent *e, int32_t site, size_t text) {
     switch (SITES[site].shape) {
-    case WIDE: return c->intermediate;
-    case HEADS: return c->hidden / c->heads;
-    case MAPS: return t;
-    default: return c->hidden;
+    case WIDE: return e->config->intermediate;
+    case HEADS: return e->config->hidden / e->config->heads;
+    case MAPS: return tokens_of(e, text);
+    case CROSS_MAPS: return e->memory_start ? e->memory_start[text + 1] - e->memory_start[text] : 0;
+    default: return e->config->hidden;
     }
 }
 
 /* Floats of one head of one text, or of the whole text where the site has no heads. */
-static size_t unit_floats(const bert_config *c, int32_t site, size_t t) {
-    return row_floats(c, site, t) * (SITES[site].shape == VECTOR ? 1 : t);
+static size_t unit_floats(const extent *e, int32_t site, size_t text) {
+    return row_floats(e, site, text) * (SITES[site].shape == VECTOR ? 1 : tokens_of(e, text));
 }
 
 static size_t units(const bert_config *c, const bert_tap *tap) {
@@ -73,10 +90,9 @@ static size_t units(const bert_config *c, const bert_tap *tap) {
 }
 
 /* Floats of texts [0, last) in one layer. */
-static size_t layer_floats(const bert_config *c, const bert_batch *batch, const bert_tap *tap, size_t last) {
+static size_t layer_floats(const extent *e, const bert_tap *tap, size_t last) {
     size_t floats = 0;
-    for (size_t i = 0; i < last; i++)
-        floats += units(c, tap) * unit_floats(c, tap->site, batch->start[i + 1] - batch->start[i]);
+    for (size_t i = 0; i < last; i++) floats += units(e->config, tap) * unit_floats(e, tap->site, i);
     return floats;
 }
 
@@ -86,20 +102,29 @@ static bool tap_fits(const bert_config *c, const bert_tap *tap) {
            (tap->head < 0 || !has_heads(tap->site) || (size_t)tap->head < c->heads);
 }
 
-static size_t tap_floats(const bert_config *c, const bert_batch *batch, const bert_tap *tap) {
-    return layer_floats(c, batch, tap, batch->n) * (tap->layer < 0 ? site_layers(c, tap->site) : 1);
+static size_t tap_floats(const extent *e, const bert_tap *tap) {
+    return layer_floats(e, tap, e->batch->n) * (tap->layer < 0 ? site_layers(e->config, tap->site) : 1);
+}
+
+size_t bert_run_tap_size(const bert_model *model, const bert_batch *batch, const bert_tap *tap,
+                         const bert_run_options *given) {
+    const bert_run_options options = bert_run_options_or_default(given);
+    const extent e = {bert_model_config(model), batch, options.memory ? options.memory_start : NULL};
+    if (!tap_fits(e.config, tap) || (tap->site == BERT_SITE_POOLER && !bert_model_has_pooler(model)) ||
+        (SITES[tap->site].shape == CROSS_MAPS && !e.config->cross_attention))
+        return 0;
+    return tap_floats(&e, tap);
 }
 
 size_t bert_tap_size(const bert_model *model, const bert_batch *batch, const bert_tap *tap) {
-    const bert_config *c = bert_model_config(model);
-    if (!tap_fits(c, tap) || (tap->site == BERT_SITE_POOLER && !bert_model_has_pooler(model))) return 0;
-    return tap_floats(c, batch, tap);
+    return bert_run_tap_size(model, batch, tap, NULL);
 }
 
 /* ---- Planning. ---- */
 
 static bert_status check_tap(const bert_pass *pass, const bert_tap *tap, size_t number, bert_error *err) {
-    const bert_config *c = pass->session->config;
+    const extent e = extent_of(pass);
+    const bert_config *c = e.config;
     if (tap->size < sizeof *tap) return bert_fail(err, BERT_INVALID_ARGUMENT, "tap %zu: size is not set", number);
     if (!tap_fits(c, tap))
         return bert_fail(err, BERT_INVALID_ARGUMENT, "tap %zu: no site %d, layer %d, head %d in a model of %zu × %zu",
@@ -112,7 +137,10 @@ static bert_status check_tap(const bert_pass *pass, const bert_tap *tap, size_t 
     if (tap->edit && tap->site == BERT_SITE_VALUE_OUTPUT)
         return bert_fail(err, BERT_INVALID_ARGUMENT, "tap %zu: %s takes no edits: edit value or head_output", number,
                          SITES[tap->site].name);
-    const size_t needed = tap_floats(c, pass->batch, tap);
+    if (SITES[tap->site].shape == CROSS_MAPS && !e.memory_start)
+        return bert_fail(err, BERT_NOT_FOUND, "tap %zu: %s: the pass was given no memory to attend to", number,
+                         SITES[tap->site].name);
+    const size_t needed = tap_floats(&e, tap);
     if (tap->dst && tap->dst_len < needed)
         return bert_fail(err, BERT_INVALID_ARGUMENT, "tap %zu: dst has room for %zu floats, %s needs %zu", number,
                          tap->dst_len, SITES[tap->site].name, needed);
@@ -131,7 +159,7 @@ static void plan_tap(bert_pass *pass, const bert_tap *tap) {
     const size_t layers = layers_for(pass->session->config, tap), by_head = tap->edit ? 2 : 1;
     const bool rest = SITES[tap->site].rest;
     if (tap->site == BERT_SITE_POOLER) pass->need_pooler = true;
-    if (SITES[tap->site].shape == MAPS && tap->got) pass->look_at_maps = true;
+    if (is_map(tap->site) && tap->got) pass->look_at_maps = true;
     if (SITES[tap->site].shape == RESULTS && by_head > pass->by_head) pass->by_head = by_head;
     if (layers > pass->layers) pass->need_last_ffn = rest;
     else if (layers == pass->layers) pass->need_last_ffn |= rest;
@@ -150,10 +178,9 @@ bert_status bert_taps_plan(bert_pass *pass, bert_error *err) {
 
 /* Where the tap's dst has this text of this layer. */
 static float *place_of(const bert_pass *pass, const bert_tap *tap, size_t layer, size_t text) {
-    const bert_config *c = pass->session->config;
+    const extent e = extent_of(pass);
     const size_t before = tap->layer < 0 ? layer : 0;
-    return tap->dst + before * layer_floats(c, pass->batch, tap, pass->batch->n) +
-           layer_floats(c, pass->batch, tap, text);
+    return tap->dst + before * layer_floats(&e, tap, pass->batch->n) + layer_floats(&e, tap, text);
 }
 
 static void copy_view(float *dst, const bert_view *v) {
@@ -194,16 +221,15 @@ bool bert_taps_wanted(const bert_pass *pass, bert_site site, size_t layer) {
 }
 
 bert_status bert_taps_emit(bert_pass *pass, bert_site site, size_t layer, float *data, size_t row, bert_error *err) {
-    const bert_config *c = pass->session->config;
+    const extent e = extent_of(pass);
     if (!bert_taps_wanted(pass, site, layer)) return BERT_OK;
     for (size_t i = 0; i < pass->batch->n; i++) {
-        const size_t first = pass->batch->start[i], t = pass->batch->start[i + 1] - first;
-        const size_t cols = row_floats(c, (int32_t)site, t);
+        const size_t first = pass->batch->start[i], t = tokens_of(&e, i), cols = row_floats(&e, (int32_t)site, i);
         bert_view v = {.site = (int32_t)site, .layer = (int32_t)layer, .text = (int32_t)i, .data = data + first * row};
         if (SITES[site].shape == VECTOR)
             v = (bert_view){v.site, v.layer, v.text, 1, {cols}, {1}, data + i * row};
         else if (has_heads(v.site))
-            v = (bert_view){v.site, v.layer, v.text, 3, {c->heads, t, cols}, {cols, row, 1}, v.data};
+            v = (bert_view){v.site, v.layer, v.text, 3, {e.config->heads, t, cols}, {cols, row, 1}, v.data};
         else
             v = (bert_view){v.site, v.layer, v.text, 2, {t, cols}, {row, 1}, v.data};
         TRY(hand_out(pass, site, layer, &v, err));
@@ -213,16 +239,16 @@ bert_status bert_taps_emit(bert_pass *pass, bert_site site, size_t layer, float 
 
 bert_status bert_taps_emit_text(bert_pass *pass, bert_site site, size_t layer, size_t text, float *data,
                                 bert_error *err) {
-    const bert_config *c = pass->session->config;
-    const size_t t = pass->batch->start[text + 1] - pass->batch->start[text], cols = row_floats(c, (int32_t)site, t);
+    const extent e = extent_of(pass);
+    const size_t t = tokens_of(&e, text), cols = row_floats(&e, (int32_t)site, text);
     const bert_view v = {(int32_t)site, (int32_t)layer, (int32_t)text, 3,
-                         {c->heads, t, cols}, {t * cols, cols, 1}, data};
+                         {e.config->heads, t, cols}, {t * cols, cols, 1}, data};
     return hand_out(pass, site, layer, &v, err);
 }
 
 static float *map_place(const bert_pass *pass, const bert_tap *tap, size_t layer, size_t text, size_t head) {
-    const size_t t = pass->batch->start[text + 1] - pass->batch->start[text];
-    return place_of(pass, tap, layer, text) + (tap->head < 0 ? head * t * t : 0);
+    const extent e = extent_of(pass);
+    return place_of(pass, tap, layer, text) + (tap->head < 0 ? head * unit_floats(&e, tap->site, text) : 0);
 }
 
 static bool keeps_map(const bert_tap *tap, bert_site site, size_t layer, size_t head) {
@@ -237,10 +263,10 @@ float *bert_taps_map(const bert_pass *pass, bert_site site, size_t layer, size_t
 
 void bert_taps_share_map(const bert_pass *pass, bert_site site, size_t layer, size_t text, size_t head,
                          const float *map) {
-    const size_t t = pass->batch->start[text + 1] - pass->batch->start[text];
+    const extent e = extent_of(pass);
     for (size_t i = 0; map && i < pass->n_taps; i++) {
         if (!keeps_map(&pass->taps[i], site, layer, head)) continue;
         float *place = map_place(pass, &pass->taps[i], layer, text, head);
-        if (place != map) memcpy(place, map, t * t * sizeof *map);
+        if (place != map) memcpy(place, map, unit_floats(&e, (int32_t)site, text) * sizeof *map);
     }
 }

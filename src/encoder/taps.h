@@ -14,11 +14,11 @@ bool bert_taps_wanted(const bert_pass *pass, bert_site site, size_t layer);
  * text's view begins, `row` the stride between tokens; not for maps and results by heads. */
 BERT_MUST_USE bert_status bert_taps_emit(bert_pass *pass, bert_site site, size_t layer, float *data, size_t row,
                                          bert_error *err);
-/* The same for one text and an array [A, T, T] (scores, weights) or [A, T, H] (results by heads). */
+/* The same for one text and an array [A, T, Tk] (scores, weights) or [A, T, H] (results by heads). */
 BERT_MUST_USE bert_status bert_taps_emit_text(bert_pass *pass, bert_site site, size_t layer, size_t text, float *data,
                                               bert_error *err);
 
-/* Where the first tap that keeps this head's map wants it [T, T], NULL if none does. */
+/* Where the first tap that keeps this head's map wants it [T, Tk], NULL if none does. */
 float *bert_taps_map(const bert_pass *pass, bert_site site, size_t layer, size_t text, size_t head);
 /* Copies it to the other taps that keep it. */
 void bert_taps_share_map(const bert_pass *pass, bert_site site, size_t layer, size_t text, size_t head,

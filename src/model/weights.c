@@ -19,13 +19,16 @@ typedef struct weight {
     int part;
     char rows, cols; /* '1': a vector */
     bool optional;
+    bool cross; /* only where layers have cross-attention */
 } weight;
 
-#define ROW(name, scope, kind, type, field, part, rows, cols, optional) \
-    {name, scope, kind, offsetof(type, field), part, rows, cols, optional}
-#define ONE(name, kind, field, rows, cols) ROW(name, MODEL, kind, bert_weights, field, 0, rows, cols, false)
-#define OPT(name, kind, field, rows, cols) ROW(name, MODEL, kind, bert_weights, field, 0, rows, cols, true)
-#define PER(name, kind, field, part, rows, cols) ROW(name, LAYER, kind, bert_layer, field, part, rows, cols, false)
+#define ROW(name, scope, kind, type, field, part, rows, cols, optional, cross) \
+    {name, scope, kind, offsetof(type, field), part, rows, cols, optional, cross}
+#define ONE(name, kind, field, rows, cols) ROW(name, MODEL, kind, bert_weights, field, 0, rows, cols, false, false)
+#define OPT(name, kind, field, rows, cols) ROW(name, MODEL, kind, bert_weights, field, 0, rows, cols, true, false)
+#define PER(name, kind, field, part, rows, cols) \
+    ROW(name, LAYER, kind, bert_layer, field, part, rows, cols, false, false)
+#define CRO(name, kind, field, part, rows, cols) ROW(name, LAYER, kind, bert_layer, field, part, rows, cols, false, true)
 static const weight WEIGHTS[] = {
     ONE("embeddings.word_embeddings.weight", TABLE, word, 'V', 'H'),
     ONE("embeddings.position_embeddings.weight", TABLE, position, 'P', 'H'),
@@ -42,6 +45,16 @@ static const weight WEIGHTS[] = {
     PER("attention.output.dense.bias", VECTOR, out_bias, 0, 'H', '1'),
     PER("attention.output.LayerNorm.weight", VECTOR, out_gamma, 0, 'H', '1'),
     PER("attention.output.LayerNorm.bias", VECTOR, out_beta, 0, 'H', '1'),
+    CRO("crossattention.self.query.weight", MATRIX, cross_query, 0, 'H', 'H'),
+    CRO("crossattention.self.query.bias", VECTOR, cross_query_bias, 0, 'H', '1'),
+    CRO("crossattention.self.key.weight", MATRIX, cross_kv, 0, 'H', 'H'),
+    CRO("crossattention.self.value.weight", MATRIX, cross_kv, 1, 'H', 'H'),
+    CRO("crossattention.self.key.bias", VECTOR, cross_kv_bias, 0, 'H', '1'),
+    CRO("crossattention.self.value.bias", VECTOR, cross_kv_bias, 1, 'H', '1'),
+    CRO("crossattention.output.dense.weight", MATRIX, cross_out, 0, 'H', 'H'),
+    CRO("crossattention.output.dense.bias", VECTOR, cross_out_bias, 0, 'H', '1'),
+    CRO("crossattention.output.LayerNorm.weight", VECTOR, cross_gamma, 0, 'H', '1'),
+    CRO("crossattention.output.LayerNorm.bias", VECTOR, cross_beta, 0, 'H', '1'),
     PER("intermediate.dense.weight", MATRIX, up, 0, 'F', 'H'),
     PER("intermediate.dense.bias", VECTOR, up_bias, 0, 'F', '1'),
     PER("output.dense.weight", MATRIX, down, 0, 'H', 'F'),
@@ -78,6 +91,7 @@ static bert_status walk(bert_weights *weights, step visit, void *user, bert_erro
         const size_t rounds = WEIGHTS[from].scope == MODEL ? 1 : weights->layers;
         for (size_t layer = 0; layer < rounds; layer++)
             for (size_t i = from; i < to; i++) {
+                if (WEIGHTS[i].cross && !weights->cross) continue;
                 canonical_name(name, &WEIGHTS[i], layer);
                 TRY(visit(user, &WEIGHTS[i], param_of(&WEIGHTS[i], weights, layer), name, err));
             }
@@ -205,6 +219,7 @@ bert_status bert_weights_bind(bert_weights *weights, const bert_config *config, 
     binder b = {weights, config, checkpoint, "", panels};
     memset(weights, 0, sizeof *weights);
     weights->layers = config->layers;
+    weights->cross = config->cross_attention;
     weights->layer = calloc(config->layers, sizeof *weights->layer);
     if (!weights->layer) return bert_fail(err, BERT_NO_MEMORY, "no memory for a table of %zu layers", config->layers);
     TRY(choose_prefix(&b, err));

@@ -25,6 +25,10 @@ typedef struct bert_layer {
     bert_param qkv, qkv_bias;             /* [3H, H], [3H]: query, key, value */
     bert_param out, out_bias;             /* [H, H], [H]: W_O of the attention */
     bert_param out_gamma, out_beta;       /* [H] */
+    bert_param cross_query, cross_query_bias; /* [H, H], [H]: absent without cross-attention, here and below */
+    bert_param cross_kv, cross_kv_bias;       /* [2H, H], [2H]: key and value of the memory */
+    bert_param cross_out, cross_out_bias;     /* [H, H], [H] */
+    bert_param cross_gamma, cross_beta;       /* [H] */
     bert_param up, up_bias;               /* [F, H], [F]: HF's "intermediate" */
     bert_param down, down_bias;           /* [H, F], [H]: HF's "output" */
     bert_param down_gamma, down_beta;     /* [H] */
@@ -36,6 +40,7 @@ typedef struct bert_weights {
     bert_param pooler, pooler_bias;  /* [H, H], [H]; absent in many checkpoints */
     bert_layer *layer;               /* [layers] */
     size_t layers;
+    bool cross; /* layers have cross-attention */
     size_t parameters; /* elements of all tensors in use */
     bert_arena vectors;  /* biases and LayerNorms: small, always in memory */
     bert_arena matrices; /* matrices and tables, once they are packed */

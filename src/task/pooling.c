@@ -40,6 +40,8 @@ static void choose_poolings(bert_embed_plan *plan, const bert_modules *m) {
 bert_status bert_embed_plan_make(bert_embed_plan *plan, const bert_pipeline *pipeline,
                                  const bert_embed_options *given, bert_error *err) {
     const bert_model_info model = bert_model_describe(pipeline->model);
+    if (model.is_decoder)
+        return bert_fail(err, BERT_UNSUPPORTED, "config.json: is_decoder is true: a decoder gives no sentence vectors");
     plan->options = options_or_default(given);
     bert_embed_options *o = &plan->options;
     if (!bert_pooling_name(o->pooling)) return bert_fail(err, BERT_INVALID_ARGUMENT, "no pooling %d", (int)o->pooling);
