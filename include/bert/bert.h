@@ -10,5 +10,6 @@
 #include <bert/attention.h>
 #include <bert/encoder.h>
 #include <bert/embed.h>
+#include <bert/study.h>
 
 #endif
