@@ -290,3 +290,79 @@ Test(vocab, every_length) {
     cr_expect_eq(bert_vocab_id(&vocab, "x\0", 2), -1);
     bert_vocab_free(&vocab);
 }
+
+/* An allocator that fails once at the n-th call, and counts what is out. */
+typedef struct failing {
+    long calls, fail_at, out;
+} failing;
+
+static void *get_or_fail(void *user, size_t n, size_t align) {
+    failing *f = user;
+    void *p = NULL;
+    if (++f->calls == f->fail_at || posix_memalign(&p, align < sizeof(void *) ? sizeof(void *) : align, n) != 0) return NULL;
+    f->out++;
+    return p;
+}
+
+static void put_back(void *user, void *p, size_t n) {
+    failing *f = user;
+    memset(p, 0xDB, n); /* the size must be right */
+    f->out--;
+    free(p);
+}
+
+/* Whatever allocation fails: BERT_NO_MEMORY and nothing leaks; the same tokens then serve the next call. */
+static void every_allocation(const char *path) {
+    const bert_text texts[] = {{"the cats \xFF na\xC3\xAFve \xE0\xA3\x94\xCC\xA3 [MASK] caf\xC3\xA9 New York ab", 43, NULL, 0}, {"a b c d e f", 11, "g h", 3}};
+    const bert_tokenize_options options = {.size = sizeof options, .max_length = 7, .overflow = 1, .offsets_cp = 1,
+                                           .padding = BERT_PAD_LONGEST, .pad_to_multiple = 16};
+    bert_status status = BERT_NO_MEMORY;
+    long n = 0;
+    while (status == BERT_NO_MEMORY && n < 5000) {
+        failing f = {.fail_at = ++n};
+        const bert_memory memory = {&f, get_or_fail, put_back};
+        const bert_tokenizer_options open = {.size = sizeof open, .memory = &memory};
+        bert_tokenizer *tokenizer = NULL;
+        bert_tokens *tokens = NULL;
+        bert_error err = {0};
+        status = bert_tokenizer_open(&tokenizer, path, &open, &err);
+        if (status == BERT_OK) {
+            status = bert_tokenize(&tokens, tokenizer, texts, 2, &options, &err);
+            cr_expect_eq(bert_tokenize(&tokens, tokenizer, texts, 2, &options, &err), BERT_OK, "%ld: %s", n, err.text);
+        }
+        cr_expect(status == BERT_OK || status == BERT_NO_MEMORY, "%ld: %s", n, err.text);
+        bert_tokens_close(&tokens);
+        bert_tokenizer_close(&tokenizer);
+        cr_expect_eq(f.out, 0, "%ld: %ld blocks leak", n, f.out);
+    }
+    cr_expect_eq(status, BERT_OK);
+    cr_expect_gt(n, 20);
+}
+
+Test(tokenizer, allocations_fail) {
+    char path[PATH_MAX];
+    every_allocation(golden_path(path, "tokenizer/cased/tokenizer.json"));
+}
+
+Test(tokenizer, allocations_fail_general) {
+    scratch s;
+    char *row = NULL, path[PATH_MAX], *text = NULL;
+    size_t len = 0;
+    bert_error err;
+    bert_json root;
+    scratch_open(&s);
+    cr_assert_eq(bert_read_text(&row, &len, golden_path(path, "tokenizer/components.jsonl"), 4 << 20, &err), BERT_OK);
+    char *rest = row;
+    for (char *line; (line = strsep(&rest, "\n")) != NULL && line[0] != '\0';) {
+        if (strstr(line, "Replace") == NULL || strstr(line, "Split\\\"") == NULL) continue;
+        cr_assert_eq(bert_json_check(&root, line, strlen(line), &err), BERT_OK);
+        text = golden_string(golden_member(root, "file"), &len);
+        scratch_write(&s, "tokenizer.json", text, len);
+        free(text);
+        every_allocation(s.path);
+        break;
+    }
+    cr_expect_not_null(text);
+    free(row);
+    scratch_close(&s);
+}

@@ -108,9 +108,12 @@ typedef struct bert_encoding {
     size_t first_invalid;               /* byte position of the first of them */
 } bert_encoding;
 
-/* Tokenizes n texts. *tokens is NULL at first (it is made) or from an earlier call (it is reused).
+/* Tokenizes n texts. *tokens is NULL at first (it is made, in the tokenizer's memory) or from an earlier call (it is
+ * reused); the tokenizer must outlive it.
  * Errors: BERT_INVALID_ARGUMENT (stride too large, max_length below the specials, no pair to cut),
- * BERT_TOO_LONG; the message names the text's number. A text may have at most 4 GiB - 1 bytes. */
+ * BERT_TOO_LONG (also where only one sequence may be cut, and it is too short), BERT_UNSUPPORTED (a regular expression
+ * of tokenizer.json that takes too much work on a text); the message names the text's number. After an error *tokens
+ * holds no text. A text may have at most 4 GiB - 2 bytes. */
 BERT_API BERT_MUST_USE bert_status bert_tokenize(bert_tokens **tokens, const bert_tokenizer *tokenizer,
                                                  const bert_text *texts, size_t n,
                                                  const bert_tokenize_options *options, bert_error *err);
@@ -123,7 +126,7 @@ BERT_API bert_encoding bert_tokens_at(const bert_tokens *tokens, size_t i, size_
 BERT_API const char *bert_tokens_spelling(const bert_tokens *tokens, size_t i, size_t part, size_t token, size_t *len);
 BERT_API void bert_tokens_close(bert_tokens **tokens);
 
-/* Ids back to text as HF's decode does. Writes at most `room` bytes, returns the bytes the whole text needs. */
+/* Ids back to text as HF's decode does; clean_up is what tokenizer.json calls the decoder's cleanup. Writes at most `room` bytes, returns the bytes the whole text needs. */
 BERT_API size_t bert_tokenizer_decode(const bert_tokenizer *tokenizer, char *text, size_t room, const int32_t *ids,
                                       size_t n, int skip_special_tokens, int clean_up);
 

@@ -75,36 +75,28 @@ static size_t cells_in(const bert_bytes *text, size_t from, size_t to) {
     return bert_utf8_count(text->at + from, to - from);
 }
 
-/* Splits at the added tokens that are searched in normalized text. Their places in the subject are found first, since
- * words() uses the subject for its own purposes. */
+/* Splits at the added tokens that are searched in normalized text, which is kept apart from tokens->subject because
+ * words() uses that for its own purposes. */
 static bert_status at_added(bert_tokens *t, const bert_tokenizer *z, bool literal, bert_error *err) {
-    const size_t n = t->cells.n;
+    bert_bytes *normalized = &t->normalized;
     size_t done = 0, done_cells = 0;
     bert_hit hit;
-    bert_bytes normalized = {0};
-    bert_status status = BERT_OK;
-    if (!bert_cells_text(t, 0, n) || !bert_bytes_append(&normalized, &t->memory, t->subject.at, t->subject.n)) {
-        status = bert_fail(err, BERT_NO_MEMORY, "no memory for a normalized text");
-        goto done;
-    }
-    bert_added_search search = {&z->added.normalized, normalized.at, normalized.n, 0, 0, literal};
+    normalized->n = 0;
+    if (!bert_cells_text(t, 0, t->cells.n) || !bert_bytes_append(normalized, &t->memory, t->subject.at, t->subject.n))
+        return bert_fail(err, BERT_NO_MEMORY, "no memory for a normalized text");
+    bert_added_search search = {&z->added.normalized, normalized->at, normalized->n, 0, 0, literal};
     while (bert_added_next(&search, &hit)) {
-        const size_t first = hit.start >= done ? done_cells + cells_in(&normalized, done, hit.start)
-                                               : done_cells - cells_in(&normalized, hit.start, done);
-        const size_t last = first + cells_in(&normalized, hit.start, hit.end);
+        const size_t first = hit.start >= done ? done_cells + cells_in(normalized, done, hit.start)
+                                               : done_cells - cells_in(normalized, hit.start, done);
+        const size_t last = first + cells_in(normalized, hit.start, hit.end);
         const bert_span span = {t->cells.at[first].start, t->cells.at[last - 1].end};
-        TRY_OR_DONE(words(t, z, done_cells, first, err));
-        if (!bert_sequence_hit(t, normalized.at + hit.start, hit.end - hit.start, &hit, span)) {
-            status = bert_fail(err, BERT_NO_MEMORY, "no memory for tokens");
-            goto done;
-        }
+        TRY(words(t, z, done_cells, first, err));
+        if (!bert_sequence_hit(t, normalized->at + hit.start, hit.end - hit.start, &hit, span))
+            return bert_fail(err, BERT_NO_MEMORY, "no memory for tokens");
         done = hit.end;
         done_cells = last;
     }
-    status = words(t, z, done_cells, n, err);
-done:
-    bert_memory_free(&t->memory, normalized.at, normalized.room, 1);
-    return status;
+    return words(t, z, done_cells, t->cells.n, err);
 }
 
 bert_status bert_general_segment(bert_tokens *t, const bert_tokenizer *z, const uint8_t *text, size_t begin, size_t end,
@@ -118,6 +110,10 @@ bert_status bert_general_segment(bert_tokens *t, const bert_tokenizer *z, const 
     return words(t, z, 0, t->cells.n, err);
 }
 
+static bert_status no_memory_for_added(bert_error *err) {
+    return bert_fail(err, BERT_NO_MEMORY, "no memory to normalize added tokens");
+}
+
 static void place_forms(bert_added_set *set, const bert_bytes *forms) {
     size_t at = 0, kept = 0;
     for (size_t i = 0; i < set->n; i++) {
@@ -129,32 +125,32 @@ static void place_forms(bert_added_set *set, const bert_bytes *forms) {
     set->n = kept;
 }
 
+/* Appends the normalized form of a token's content. */
+static bert_status append_form(bert_bytes *forms, bert_tokens *t, const bert_tokenizer *z, bert_added_token *token,
+                               bert_error *err) {
+    t->cells.n = 0;
+    if (!bert_cells_read(&t->cells, &t->memory, token->text, 0, token->len)) return no_memory_for_added(err);
+    TRY(bert_general_normalize(t, z->general, err));
+    if (!bert_cells_text(t, 0, t->cells.n) || !bert_bytes_append(forms, &z->memory, t->subject.at, t->subject.n))
+        return no_memory_for_added(err);
+    token->len = t->subject.n;
+    return BERT_OK;
+}
+
 /* Forms of all contents go into one block; tokens whose form is empty are never found. */
 bert_status bert_general_normalize_added(bert_tokenizer *z, bert_error *err) {
     bert_added_set *set = &z->added.normalized;
     bert_tokens scratch = {.memory = z->memory};
-    bert_tokens *t = &scratch;
     bert_bytes forms = {0};
     bert_status status = BERT_OK;
-    for (size_t i = 0; i < set->n; i++) {
-        bert_added_token *token = &set->tokens[i];
-        t->cells.n = 0;
-        if (!bert_cells_read(&t->cells, &t->memory, token->text, 0, token->len)) goto no_memory;
-        TRY_OR_DONE(bert_general_normalize(t, z->general, err));
-        if (!bert_cells_text(t, 0, t->cells.n) || !bert_bytes_append(&forms, &z->memory, t->subject.at, t->subject.n))
-            goto no_memory;
-        token->len = t->subject.n;
-    }
-    place_forms(set, &forms);
-    bert_added_set_build(set);
+    for (size_t i = 0; i < set->n && status == BERT_OK; i++)
+        status = append_form(&forms, &scratch, z, &set->tokens[i], err);
     z->normalized_contents = forms.at;
     z->normalized_room = forms.room;
-    forms.at = NULL;
-    goto done;
-no_memory:
-    status = bert_fail(err, BERT_NO_MEMORY, "no memory to normalize added tokens");
-done:
-    bert_memory_free(&z->memory, forms.at, forms.room, 1);
-    bert_tokens_free_scratch(t);
+    if (status == BERT_OK) {
+        place_forms(set, &forms);
+        bert_added_set_build(set);
+    }
+    bert_tokens_free_scratch(&scratch);
     return status;
 }

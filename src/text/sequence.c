@@ -49,7 +49,7 @@ bert_status bert_sequence(bert_call *call, const char *text, size_t len) {
     const uint8_t *valid = (const uint8_t *)(text != NULL ? text : "");
     const size_t from = t->out.n;
     if (len >= UINT32_MAX)
-        return bert_fail(call->err, BERT_INVALID_ARGUMENT, "text %zu has %zu bytes; at most 4 GiB - 1 are possible",
+        return bert_fail(call->err, BERT_INVALID_ARGUMENT, "text %zu has %zu bytes; at most 4 GiB - 2 are possible",
                          call->text, len);
     /* Most languages have 3 bytes a token or more; what is reserved and not used costs no memory. */
     if (!bert_repair(t, &valid, &len) ||

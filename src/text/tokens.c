@@ -175,9 +175,9 @@ const char *bert_tokens_spelling(const bert_tokens *tokens, size_t i, size_t par
 void bert_tokens_free_scratch(bert_tokens *t) {
     const bert_memory *memory = &t->memory;
     bert_cells *const cells[] = {&t->cells, &t->spare, &t->pieces};
-    bert_bytes *const bytes[] = {&t->repaired, &t->subject};
+    bert_bytes *const bytes[] = {&t->repaired, &t->subject, &t->normalized};
     for (size_t i = 0; i < 3; i++) bert_memory_free(memory, cells[i]->at, cells[i]->room, sizeof *t->cells.at);
-    for (size_t i = 0; i < 2; i++) bert_memory_free(memory, bytes[i]->at, bytes[i]->room, 1);
+    for (size_t i = 0; i < 3; i++) bert_memory_free(memory, bytes[i]->at, bytes[i]->room, 1);
     bert_columns_free(&t->kept, memory);
     bert_word_free(&t->word, memory);
     bert_memory_free(memory, t->kept_odd.at, t->kept_odd.room, sizeof *t->kept_odd.at);

@@ -91,7 +91,7 @@ struct bert_tokens {
     bert_bytes repaired;
     bert_patches patches;
     bert_cells cells, spare;  /* the general path and canonical ordering */
-    bert_bytes subject;
+    bert_bytes subject, normalized;
     bert_cells pieces;        /* words of the general path as ranges of cells */
     int32_t next_word;
     uint32_t segment_begin; /* where the segment that is normalized begins in its text */
