@@ -156,6 +156,10 @@ class Page(Browsing):
         layer, head = self.state()[-3::2]
         wanted = dump(FOX)["attentions"][layer][int(head)]
         self.close([row[1:] for row in self.copied()[1:]], wanted)
+        self.canvas_focus()
+        self.browser.press("ArrowDown", "Enter")
+        self.assertIn("token=0", self.state())
+        self.assertIn("attends to", self.read())
         self.browser.click("#back")
         self.assertEqual(self.state(), "model")
         self.assertEqual(len(self.copied()), 1 + 3 * 4)

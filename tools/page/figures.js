@@ -32,7 +32,7 @@ const textsNow = () => {
 
 // The point that the state holds, if the picture of this text has it.
 function heldPoint(text) {
-  if (!state.token || state.view === 'model') return null;
+  if (!state.token || viewNow() === modelView) return null;
   const [row, column] = state.token.split('.').map((x) => x === '' ? undefined : Number(x));
   const {rows, columns} = rowsAndColumns(text, state.view === 'neuron' ? {...state, words: 0} : state);
   if (row !== undefined && !(row < rows.length) || column !== undefined && !(column < columns.length)) return null;
@@ -110,7 +110,6 @@ function choose(figure) {
   const point = figure.hover;
   if (!point) return change({token: ''});
   if (point.layer !== undefined) return change({open: `${point.layer}.${headNumbers[point.place]}`});
-  if (state.view === 'model') return undefined;
   const text = pointText(state.view === 'neuron' ? {row: point.row} : point);
   return change({token: state.token === text ? '' : text});
 }

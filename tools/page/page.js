@@ -11,7 +11,7 @@ function make(tag, text, attributes = {}) {
 function change(what) {
   const before = state;
   state = {...state, ...what};
-  const moved = ['view', 'words', 'hide', 'filter', 'text'].some((name) => state[name] !== before[name]);
+  const moved = ['view', 'words', 'hide', 'filter', 'text', 'open'].some((name) => state[name] !== before[name]);
   if (moved && what.token === undefined) state.token = '';
   if (state.view !== before.view && what.open === undefined) state.open = '';
   history.replaceState(null, '', `#${writeState(state)}`);
@@ -100,7 +100,7 @@ const HINTS = {
 
 function readOut(figure) {
   const f = context(figure), out = $('readout'), parts = [];
-  const said = f.point ? viewNow().read(f, f.point) : {title: VIEWS[state.view], lines: [HINTS[state.view]]};
+  const said = f.point ? viewNow().read(f, f.point) : {title: VIEWS[state.view], lines: [HINTS[opened() ? 'head' : state.view]]};
   if (!f.point && viewNow() !== modelView) {
     const order = sortedHeads(state.sort, f.text, f.layer).filter((a) => f.places.includes(a));
     const value = (name, a) => statistic(name, f.text, f.layer, a).toFixed(2);

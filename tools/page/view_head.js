@@ -94,7 +94,8 @@ function pairNames(paper, f, layout) {
 }
 
 function drawCaption(paper, f, text) {
-  paper.text(fit(f.name + text, f.width - 24, 13, 600), 8, 14, {color: f.colors.text, weight: 600});
+  const hidden = f.s.hide ? ' (some tokens hidden, rows renormalised)' : '';
+  paper.text(fit(f.name + text + hidden, f.width - 24, 13, 600), 8, 14, {color: f.colors.text, weight: 600});
 }
 
 const headList = (places) => places.length === headNumbers.length ? `all ${places.length} heads`

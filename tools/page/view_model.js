@@ -46,8 +46,10 @@ function drawCell(paper, f, row, k, a, layout) {
   if (asLines(f)) drawCellLines(paper, f, layer, a, x, y, layout.cell);
   else paper.image(thumbnail(f, layer, a), x, y, layout.cell, layout.cell);
   paper.frame(x, y, layout.cell, layout.cell, f.colors.edge);
-  if (f.s.sort !== 'number')
-    paper.text(`h${headNumbers[a]}`, x + layout.cell - 4, y + 8, {color: f.colors.soft, size: 10, align: 'right'});
+  if (f.s.sort === 'number') return;
+  const label = `h${headNumbers[a]}`, width = textWidth(label, 10) + 6;
+  paper.rect(x + layout.cell - width, y, width, 14, f.colors.paper, 0.85);
+  paper.text(label, x + layout.cell - 3, y + 7, {color: f.colors.text, size: 10, align: 'right'});
 }
 
 const modelView = {
