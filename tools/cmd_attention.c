@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "engine.h"
+#include "memory.h"
 #include "results.h"
 #include "say.h"
 #include "sites.h"
@@ -11,7 +12,7 @@
 static const writer_kind *const formats[] = {&writer_json, &writer_npz, &writer_safetensors, &writer_bertviz,
                                             &writer_html, NULL};
 
-enum { SITES = 7 };
+enum { ASKED_FOR = 7, CROSS = 7, SITES = 8 }; /* of site_names: --what knows seven, the last comes with weights */
 enum { SMALL_PAGE = 5800000 }; /* bytes of data: 8 MB with base64 and the page itself */
 
 typedef struct job {
@@ -20,6 +21,8 @@ typedef struct job {
     facts known;
     int wanted[SITES]; /* by place in site_names */
     engine engine;
+    float *memory; /* [Tm, H]: what a decoder attends to */
+    size_t memory_start[2];
     char *heads;      /* [A]: those that are kept */
     buffer head_list; /* the same as JSON, when not all */
     input input;
@@ -68,8 +71,8 @@ static int read_what(job *j) {
     for (const char *at = list;; at++) {
         size_t n = strcspn(at, ",");
         int i = 0;
-        while (i < SITES && (strlen(site_names[i].what) != n || memcmp(site_names[i].what, at, n) != 0)) i++;
-        if (i == SITES)
+        while (i < ASKED_FOR && (strlen(site_names[i].what) != n || memcmp(site_names[i].what, at, n) != 0)) i++;
+        if (i == ASKED_FOR)
             return say_usage("--what %s: expected some of weights,scores,query,key,value,context,hidden_states", list);
         j->wanted[i] = 1;
         at += n;
@@ -89,6 +92,20 @@ static int read_settings(job *j) {
         return say_usage("bertviz shows weights, found --what %s", s->what);
     if (s->n_texts > 1 && j->kind != &writer_html)
         return say_usage("attention takes one text (or a pair: --pair TEXT_B), found %zu", s->n_texts);
+    return 0;
+}
+
+/* --memory, and that cross_attentions are written beside the weights where the format has a place for them. */
+static int read_memory(job *j) {
+    const settings *s = j->s;
+    const bert_model_info *info = &j->engine.info;
+    if (!s->memory) return 0;
+    if (!info->cross_attention)
+        return say_error("--memory %s: the model has no cross-attention (add_cross_attention in config.json)", s->memory);
+    TRY(memory_read(&j->memory, &j->memory_start[1], s->memory, info->hidden));
+    j->engine.run.memory = j->memory;
+    j->engine.run.memory_start = j->memory_start;
+    j->wanted[CROSS] = j->wanted[0] && j->kind != &writer_html && j->kind != &writer_bertviz;
     return 0;
 }
 
@@ -201,11 +218,12 @@ static int work(job *j) {
     TRY(read_settings(j));
     TRY(input_open(&j->input, s));
     TRY(sink_open(&j->out, s->output));
-    TRY(engine_open(&j->engine, s, s->ids ? ENGINE_MODEL : ENGINE_PIPELINE));
+    TRY(engine_open(&j->engine, s, (s->ids ? ENGINE_MODEL : ENGINE_PIPELINE) | ENGINE_DECODERS));
     TRY(engine_model_path(s, &j->known.model));
     j->known.keep = s->keep;
     j->known.min_weight = s->min_weight;
     j->known.view = s->view;
+    TRY(read_memory(j));
     TRY(read_heads(j));
     TRY(read_texts(j));
     if (j->n_sequences == 0) return EXIT_COULD_NOT;
@@ -234,6 +252,7 @@ static int run(const settings *s) {
     free(j.sequences);
     free(j.taps);
     free(j.heads);
+    free(j.memory);
     free(j.values);
     return status;
 }
@@ -248,6 +267,8 @@ static const option own_options[] = {
     {"min-weight", 0, OPTION_REAL, AT(min_weight), 0, "W", "page: only weights from W on"},
     {"view", 0, OPTION_TEXT, AT(view), 0, "VIEW",
      "page: how it opens: head, model, neuron or map; map,layer=3,head=5 (what stands behind # in its address)"},
+    {"memory", 0, OPTION_TEXT, AT(memory), 0, "FILE.npy",
+     "decoders: [Tm, H], the states that cross-attention looks at; adds cross_attentions to the weights"},
     {"ids", 0, OPTION_TEXT, AT(ids), 0, "FILE", "token ids instead of a text: npy, or a JSON list"},
     {0}};
 static const option *const options[] = {own_options,    options_model,    options_tokenizer_file,

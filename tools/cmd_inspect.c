@@ -136,6 +136,17 @@ static void add_lists(job *j) {
     buffer_byte(b, ']');
 }
 
+static void add_pooling(buffer *b, const bert_pipeline_info *p) {
+    json_key(b, "pooling");
+    json_text(b, bert_pooling_name(p->pooling));
+    json_key(b, "pooling_from");
+    json_text(b, p->pooling_assumed ? "nothing in the folder" : "1_Pooling");
+    json_key(b, "normalize");
+    buffer_text(b, p->normalize ? "true" : "false");
+    json_key(b, "dim");
+    buffer_print(b, "%zu", p->dim);
+}
+
 /* What a run will do that one may want to know: pooling, length, casing. */
 static void add_assumed(job *j) {
     buffer *b = &j->out;
@@ -144,14 +155,7 @@ static void add_assumed(job *j) {
     if (j->pipeline) {
         bert_pipeline_info p = bert_pipeline_describe(j->pipeline);
         bert_tokenizer_said said = bert_tokenizer_file_lengths(bert_pipeline_tokenizer(j->pipeline));
-        json_key(b, "pooling");
-        json_text(b, bert_pooling_name(p.pooling));
-        json_key(b, "pooling_from");
-        json_text(b, p.pooling_assumed ? "nothing in the folder" : "1_Pooling");
-        json_key(b, "normalize");
-        buffer_text(b, p.normalize ? "true" : "false");
-        json_key(b, "dim");
-        buffer_print(b, "%zu", p.dim);
+        if (!j->info.is_decoder) add_pooling(b, &p);
         json_key(b, "max_length");
         buffer_print(b, "%zu", p.max_length);
         json_key(b, "lowercase");
@@ -203,9 +207,12 @@ static void print_assumed(job *j) {
     bert_pipeline_info p = bert_pipeline_describe(j->pipeline);
     const bert_tokenizer *tokenizer = bert_pipeline_tokenizer(j->pipeline);
     bert_tokenizer_said said = bert_tokenizer_file_lengths(tokenizer);
-    buffer_print(b, "vectors     %s%s, %s, %zu numbers\n", bert_pooling_name(p.pooling),
-                 p.pooling_assumed ? " (assumed: the folder has no 1_Pooling)" : "",
-                 p.normalize ? "normalized" : "not normalized", p.dim);
+    if (j->info.is_decoder)
+        buffer_text(b, "decoder     causal; no sentence vectors, only `bert attention` runs it\n");
+    else
+        buffer_print(b, "vectors     %s%s, %s, %zu numbers\n", bert_pooling_name(p.pooling),
+                     p.pooling_assumed ? " (assumed: the folder has no 1_Pooling)" : "",
+                     p.normalize ? "normalized" : "not normalized", p.dim);
     buffer_print(b, "length      at most %zu tokens, longer texts are cut\n", p.max_length);
     if (said.truncation_max_length)
         buffer_print(b, "            (tokenizer.json says %zu, which is not applied)\n", said.truncation_max_length);

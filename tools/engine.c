@@ -32,8 +32,8 @@ static int check_isa(bert_isa isa) {
 
 static bert_status open_parts(engine *e, const char *path, int parts, const bert_pipeline_options *options,
                               bert_error *err) {
-    bert_status opened = parts == ENGINE_MODEL ? bert_model_open(&e->own_model, path, options->model, err)
-                                               : bert_pipeline_open(&e->pipeline, path, options, err);
+    bert_status opened = parts & ENGINE_PIPELINE ? bert_pipeline_open(&e->pipeline, path, options, err)
+                                                 : bert_model_open(&e->own_model, path, options->model, err);
     if (opened) return opened;
     e->model = e->pipeline ? bert_pipeline_model(e->pipeline) : e->own_model;
     if (e->pipeline)
@@ -98,6 +98,13 @@ static int set_length(engine *e, const settings *s) {
     return 0;
 }
 
+static int check_decoder(const engine *e, const settings *s, int parts) {
+    const char *path;
+    if (!e->info.is_decoder || parts & ENGINE_DECODERS) return 0;
+    TRY(engine_model_path(s, &path));
+    return say_error("%s/config.json: is_decoder is true: decoders are run by `bert attention` only", path);
+}
+
 int engine_open(engine *e, const settings *s, int parts) {
     const bert_workers *workers;
     *e = (engine){.run = BERT_RUN_OPTIONS_INIT};
@@ -107,6 +114,7 @@ int engine_open(engine *e, const settings *s, int parts) {
     if (s->gemm == GEMM_OPENBLAS) TRY(gemm_openblas_open(&e->gemm, workers ? workers->width : 1));
     TRY(open_model(e, s, parts, workers));
     e->info = bert_model_describe(e->model);
+    TRY(check_decoder(e, s, parts));
     TRY(open_session(e, s, workers));
     return set_length(e, s);
 }

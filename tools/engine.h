@@ -21,8 +21,9 @@ typedef struct engine {
     bert_run_options run;     /* with the stop flag */
 } engine;
 
-/* ENGINE_MODEL: a tokenizer only names tokens, and may be missing. ENGINE_PIPELINE: tokenizer and pooling. */
-enum { ENGINE_MODEL, ENGINE_PIPELINE };
+/* ENGINE_MODEL: a tokenizer only names tokens, and may be missing. ENGINE_PIPELINE: tokenizer and pooling.
+ * ENGINE_DECODERS, or'ed to them: the subcommand runs decoders, which others refuse. */
+enum { ENGINE_MODEL, ENGINE_PIPELINE, ENGINE_DECODERS };
 int engine_open(engine *e, const settings *s, int parts);
 void engine_close(engine *e);
 

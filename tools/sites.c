@@ -9,6 +9,7 @@ const site_name site_names[] = {{"weights", "attentions", BERT_SITE_WEIGHTS},
                                 {"value", "value", BERT_SITE_VALUE},
                                 {"context", "context", BERT_SITE_CONTEXT},
                                 {"hidden_states", "hidden_states", BERT_SITE_HIDDEN_STATES},
+                                {"cross_weights", "cross_attentions", BERT_SITE_CROSS_WEIGHTS},
                                 {0}};
 
 size_t site_layers(bert_site site, const bert_model_info *info) {
