@@ -40,10 +40,15 @@ size_t bert_attend_blocks(const bert_attend *attend) {
     return parts_of(attend->tq, QUERY_ROWS);
 }
 
+/* Packed: the keys, behind them the values. */
+static float *packed_values(const bert_attend *attend, float *packed) {
+    return packed + padded(attend->tk) * attend->d;
+}
+
 static attend_work lay_out(const bert_attend *attend, float *packed, float *scratch) {
     return (attend_work){
         .k = packed,
-        .v = packed + padded(attend->tk) * attend->d,
+        .v = packed_values(attend, packed),
         .scores = scratch, .ld_scores = padded(attend->tk),
         .weights = scratch, .ld_weights = padded(attend->tk),
         .context = scratch + QUERY_ROWS * padded(attend->tk),
@@ -73,9 +78,8 @@ static void pack_keys(const bert_kernels *kernels, float *panels, const bert_att
 }
 
 void bert_attend_pack(const bert_kernels *kernels, const bert_attend *attend, float *packed) {
-    const attend_work work = lay_out(attend, packed, NULL);
-    if (attend->steps & BERT_ATTEND_SCORES) pack_keys(kernels, work.k, attend);
-    if (attend->steps & BERT_ATTEND_CONTEXT) pack_values(work.v, attend);
+    if (attend->steps & BERT_ATTEND_SCORES) pack_keys(kernels, packed, attend);
+    if (attend->steps & BERT_ATTEND_CONTEXT) pack_values(packed_values(attend, packed), attend);
 }
 
 /* totals [rows, 16·panels] = x [rows, k] · wᵀ, in as many tiles as it takes. */
