@@ -28,7 +28,8 @@ typedef struct weight {
 #define OPT(name, kind, field, rows, cols) ROW(name, MODEL, kind, bert_weights, field, 0, rows, cols, true, false)
 #define PER(name, kind, field, part, rows, cols) \
     ROW(name, LAYER, kind, bert_layer, field, part, rows, cols, false, false)
-#define CRO(name, kind, field, part, rows, cols) ROW(name, LAYER, kind, bert_layer, field, part, rows, cols, false, true)
+#define CRO(name, kind, field, part, rows, cols) \
+    ROW(name, LAYER, kind, bert_layer, field, part, rows, cols, false, true)
 static const weight WEIGHTS[] = {
     ONE("embeddings.word_embeddings.weight", TABLE, word, 'V', 'H'),
     ONE("embeddings.position_embeddings.weight", TABLE, position, 'P', 'H'),
