@@ -1,5 +1,5 @@
-/* encoder/cross.c: hidden = LayerNorm(hidden + W_O · attention of the hidden states to the memory): what a decoder's layer
- * does between its self-attention and its feed-forward part.
+/* encoder/cross.c: hidden = LayerNorm(hidden + W_O · attention of the hidden states to the memory): what a decoder's
+ * layer does between its self-attention and its feed-forward part.
  */
 #include "base/error.h"
 #include "encoder/session.h"
