@@ -14,7 +14,7 @@
 
 #include <bert/bert.h>
 
-enum { N_FAMILIES = 9, ROOM = 4096 };
+enum { N_FAMILIES = 9, ROOM = 4096, MAX_LAYERS = 16 };
 static const struct { const char *name; bert_site site; } FAMILIES[N_FAMILIES] = {
     {"hidden_states", BERT_SITE_HIDDEN_STATES}, {"query", BERT_SITE_QUERY},     {"key", BERT_SITE_KEY},
     {"value", BERT_SITE_VALUE},                 {"scores", BERT_SITE_SCORES},   {"attentions", BERT_SITE_WEIGHTS},
@@ -38,6 +38,7 @@ typedef struct checker {
     bert_run_options run;
     size_t memory[2], memory_width; /* rows that are seen; rows with their padding */
     error_sum family[N_FAMILIES];
+    struct { double ours, hf; size_t count; } layer[N_FAMILIES][MAX_LAYERS];
     double tensor_worst[N_FAMILIES], max_hf[N_FAMILIES], max_ours[N_FAMILIES];
 } checker;
 
@@ -91,6 +92,9 @@ static void compare(checker *c, size_t f, const float *ours, const double *truth
     cr_expect(b == 0 || ratio <= limit, "%s: %s.%d: rms error %.3g × HF's, at most %.2f", c->name, FAMILIES[f].name,
               layer, ratio, limit);
     if (b > 0 && ratio > c->tensor_worst[f]) c->tensor_worst[f] = ratio;
+    c->layer[f][layer].ours += a;
+    c->layer[f][layer].hf += b;
+    c->layer[f][layer].count += n;
     sum->ours += a;
     sum->hf += b;
     sum->count += n;
@@ -236,10 +240,21 @@ static void check_padded_batch(checker *c) {
     bert_safetensors_close(&file);
 }
 
+/* One line a family: rms error of each layer against float64, and HF's beside it. */
+static void print_layers(const checker *c, size_t f) {
+    fprintf(stderr, "parity: %-26s %-14s by layer (HF):", c->name, FAMILIES[f].name);
+    for (size_t l = 0; l < MAX_LAYERS; l++)
+        if (c->layer[f][l].count > 0)
+            fprintf(stderr, " %zu: %.2e (%.2e)", l, sqrt(c->layer[f][l].ours / (double)c->layer[f][l].count),
+                    sqrt(c->layer[f][l].hf / (double)c->layer[f][l].count));
+    fprintf(stderr, "\n");
+}
+
 static void check_rule(const checker *c) {
     for (size_t f = 0; f < N_FAMILIES; f++) {
         const error_sum *s = &c->family[f];
         if (s->count == 0) continue;
+        print_layers(c, f);
         const double ours = sqrt(s->ours / (double)s->count), hf = sqrt(s->hf / (double)s->count);
         const double limit = s->cases < 5 ? 1.25 : 1.10;
         fprintf(stderr, "parity: %-26s %-14s rms %.3e  HF %.3e  ratio %.3f  largest %.2e (HF %.2e)\n", c->name,
