@@ -18,6 +18,7 @@ typedef struct html_state {
     buffer layers; /* JSON list: of each layer of the text that is being written */
     buffer bytes, coded;
     size_t heads;
+    int left_out; /* something that the page cannot show was given, and said to be */
 } html_state;
 
 static void add_key_string(buffer *b, const char *key, const char *s, size_t n) {
@@ -60,20 +61,29 @@ static void add_statistics(buffer *b, const char *layer, const tensor *t) {
     buffer_close(&distances);
 }
 
+static int leave_out(html_state *state, const char *name) {
+    if (!state->left_out) say_warning("the page does not show %.*s", (int)strcspn(name, "."), name);
+    state->left_out = 1;
+    return 0;
+}
+
 static int html_tensor(writer *w, const tensor *t) {
     html_state *state = w->state;
+    const char *name = t->name;
+    int weights = strncmp(name, "attentions.", 11) == 0;
+    if (!weights && strncmp(name, "query.", 6) != 0 && strncmp(name, "key.", 4) != 0) return leave_out(state, name);
     size_t rows = t->dim[1] * t->dim[2], width = t->dim[3];
     state->bytes.len = state->coded.len = 0;
     state->heads = t->dim[1];
-    if (strncmp(t->name, "attentions.", 11) == 0) {
+    if (weights) {
         const thinning thin = {w->known.keep, w->known.min_weight};
         if (width > UINT16_MAX) return say_error("the page shows at most %d tokens, found %zu", UINT16_MAX, width);
         page_code_weights(&state->bytes, t->data, rows, width, &thin);
-        add_statistics(&state->layers, t->name + 11, t);
+        add_statistics(&state->layers, name + 11, t);
     } else {
         page_code_rows(&state->bytes, t->data, rows, width);
     }
-    buffer_print(&state->coded, "<script type=\"text/plain\" id=\"%zu.%s\">", w->texts, t->name);
+    buffer_print(&state->coded, "<script type=\"text/plain\" id=\"%zu.%s\">", w->texts, name);
     page_code_base64(&state->coded, state->bytes.data, state->bytes.len);
     buffer_text(&state->coded, "</script>\n");
     return sink_write(w->out, state->coded.data, state->coded.len);
