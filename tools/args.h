@@ -21,6 +21,7 @@ typedef struct settings {
     /* results */
     const char *what, *layers, *heads;
     const char *view; /* of the page of attention */
+    const char *compare; /* file of texts */
     const char *memory; /* npy [Tm, H]: what a decoder attends to */
     size_t keep;
     double min_weight;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attention_study.h"
 #include "commands.h"
 #include "engine.h"
 #include "memory.h"
@@ -12,18 +13,19 @@
 static const writer_kind *const formats[] = {&writer_json, &writer_npz, &writer_safetensors, &writer_bertviz,
                                             &writer_html, NULL};
 
-enum { ASKED_FOR = 7, CROSS = 7, SITES = 8 }; /* of site_names: --what knows seven, the last comes with weights */
 enum { SMALL_PAGE = 5800000 }; /* bytes of data: 8 MB with base64 and the page itself */
 
 typedef struct job {
     const settings *s;
     const writer_kind *kind;
     facts known;
-    int wanted[SITES]; /* by place in site_names */
+    int wanted[SITES];          /* by place in site_names */
+    int wanted_studies[STUDIES]; /* in study_names */
     engine engine;
     float *memory; /* [Tm, H]: what a decoder attends to */
     size_t memory_start[2];
     char *heads;      /* [A]: those that are kept */
+    char *layers;     /* [L] */
     buffer head_list; /* the same as JSON, when not all */
     input input;
     window window;
@@ -66,27 +68,58 @@ static int read_page(job *j) {
     return 0;
 }
 
+static int no_such_what(const char *list) {
+    buffer names = {0};
+    for (int i = 0; i < SITE_CROSS; i++) buffer_print(&names, "%s,", site_names[i].what);
+    for (int i = 0; i < STUDIES; i++) buffer_print(&names, i ? ",%s" : "%s", study_names[i]);
+    int status = say_usage("--what %s: expected some of %.*s", list, (int)names.len, names.data);
+    buffer_close(&names);
+    return status;
+}
+
+static int is_word(const char *at, size_t n, const char *word) {
+    return strlen(word) == n && memcmp(word, at, n) == 0;
+}
+
 static int read_what(job *j) {
     const char *list = j->s->what ? j->s->what : "weights";
     for (const char *at = list;; at++) {
         size_t n = strcspn(at, ",");
-        int i = 0;
-        while (i < ASKED_FOR && (strlen(site_names[i].what) != n || memcmp(site_names[i].what, at, n) != 0)) i++;
-        if (i == ASKED_FOR)
-            return say_usage("--what %s: expected some of weights,scores,query,key,value,context,hidden_states", list);
-        j->wanted[i] = 1;
+        int found = 0;
+        for (int i = 0; i < SITE_CROSS; i++)
+            if (is_word(at, n, site_names[i].what)) j->wanted[i] = found = 1;
+        for (int i = 0; i < STUDIES; i++)
+            if (is_word(at, n, study_names[i])) j->wanted_studies[i] = found = 1;
+        if (!found) return no_such_what(list);
         at += n;
         if (!*at) return 0;
     }
 }
 
+/* --compare counts over all of the model and many texts. */
+static int read_compare(const settings *s) {
+    static const writer_kind *const json_only[] = {&writer_json, NULL};
+    const writer_kind *kind;
+    if (s->n_texts || s->ids) return say_usage("--compare FILE takes the place of TEXT and --ids");
+    if (s->layers || s->heads || s->memory) return say_usage("--compare takes no --layers, --heads or --memory");
+    return writer_choose(&kind, json_only, s->format, s->output);
+}
+
+/* weights, with or without query and key together: what a page can show. */
+static int page_can_show(const job *j) {
+    int others = 0;
+    for (int i = 1; i < SITES; i++) others += j->wanted[i] && i != 2 && i != 3;
+    for (int i = 0; i < STUDIES; i++) others += j->wanted_studies[i];
+    return j->wanted[0] && j->wanted[2] == j->wanted[3] && !others;
+}
+
 static int read_settings(job *j) {
     const settings *s = j->s;
+    if (s->compare) return read_compare(s);
     TRY(writer_choose(&j->kind, formats, s->format, s->output));
     TRY(read_what(j));
     TRY(read_page(j));
-    if (j->kind == &writer_html && !(j->wanted[0] && !j->wanted[1] && j->wanted[2] == j->wanted[3] && !j->wanted[4] &&
-                                     !j->wanted[5] && !j->wanted[6]))
+    if (j->kind == &writer_html && !page_can_show(j))
         return say_usage("the page shows weights, or weights,query,key, found --what %s", s->what);
     if (j->kind == &writer_bertviz && s->what && strcmp(s->what, "weights") != 0)
         return say_usage("bertviz shows weights, found --what %s", s->what);
@@ -106,7 +139,7 @@ static int read_memory(job *j) {
     TRY(memory_read(&j->memory, &j->memory_start[1], s->memory, info->hidden));
     j->engine.run.memory = j->memory;
     j->engine.run.memory_start = j->memory_start;
-    j->wanted[CROSS] = j->wanted[0] && j->kind != &writer_html && j->kind != &writer_bertviz;
+    j->wanted[SITE_CROSS] = j->wanted[0] && j->kind != &writer_html && j->kind != &writer_bertviz;
     return 0;
 }
 
@@ -124,13 +157,23 @@ static int read_heads(job *j) {
     return 0;
 }
 
+/* Likewise the layers, for what has one result a layer; hidden states have one more. */
+static int read_layers(job *j) {
+    int studied = 0;
+    for (int i = 0; i < STUDIES; i++) studied |= j->wanted_studies[i];
+    j->layers = need(j->engine.info.layers, 1);
+    return args_indices(j->layers, j->engine.info.layers, studied ? j->s->layers : NULL, "layers");
+}
+
 static int write_view(void *user, const bert_view *view) {
     job *j = user;
     tensor t = {.type = TENSOR_F32};
     const site_name *site = site_names;
     while (site->site != (bert_site)view->site) site++;
     j->name.len = 0;
-    buffer_print(&j->name, "%s.%d", site->tensor, view->layer);
+    buffer_text(&j->name, site->tensor);
+    if (!site_comes_once(site->site)) buffer_print(&j->name, ".%d", view->layer);
+    buffer_byte(&j->name, 0);
     j->values = need_more(j->values, site_floats(view), sizeof *j->values);
     t.name = j->name.data;
     t.rank = site_copy(j->values, t.dim, view, j->heads);
@@ -148,7 +191,7 @@ static int make_taps(job *j) {
     for (int i = 0; i < SITES && !status; i++) {
         size_t layers = site_layers(site_names[i].site, info);
         if (!j->wanted[i]) continue;
-        status = args_indices(keep, layers, j->s->layers, "layers");
+        status = args_indices(keep, layers, site_comes_once(site_names[i].site) ? NULL : j->s->layers, "layers");
         for (size_t l = 0; l < layers && !status; l++) {
             if (!keep[l]) continue;
             bert_tap *tap = &j->taps[j->n_taps++];
@@ -211,7 +254,16 @@ static int run_text(job *j, const sequence *q) {
     bert_status ran = bert_run(j->engine.session, &batch, j->taps, j->n_taps, &j->engine.run, &err);
     if (j->status) return j->status;
     if (ran) return say_failure(&err);
+    TRY(study_write(j->writer, &j->engine, q, j->wanted_studies, j->layers, j->heads));
     return writer_end(j->writer);
+}
+
+/* --compare: nothing of the single texts is written. */
+static int compare(job *j) {
+    j->window.in = &j->input;
+    TRY(study_compare(&j->window, j->out, &j->engine, j->s));
+    TRY(sink_finish(&j->out));
+    return window_finish(&j->window);
 }
 
 static int work(job *j) {
@@ -220,12 +272,14 @@ static int work(job *j) {
     TRY(input_open(&j->input, s));
     TRY(sink_open(&j->out, s->output));
     TRY(engine_open(&j->engine, s, (s->ids ? ENGINE_MODEL : ENGINE_PIPELINE) | ENGINE_DECODERS));
+    if (s->compare) return compare(j);
     TRY(engine_model_path(s, &j->known.model));
     j->known.keep = s->keep;
     j->known.min_weight = s->min_weight;
     j->known.view = s->view;
     TRY(read_memory(j));
     TRY(read_heads(j));
+    TRY(read_layers(j));
     TRY(read_texts(j));
     if (j->n_sequences == 0) return EXIT_COULD_NOT;
     TRY(choose_for_page(j));
@@ -253,6 +307,7 @@ static int run(const settings *s) {
     free(j.sequences);
     free(j.taps);
     free(j.heads);
+    free(j.layers);
     free(j.memory);
     free(j.values);
     return status;
@@ -261,7 +316,12 @@ static int run(const settings *s) {
 #define AT(field) offsetof(settings, field)
 static const option own_options[] = {
     {"what", 0, OPTION_TEXT, AT(what), 0, "LIST",
-     "weights (default), scores, query, key, value, context, hidden_states; page: weights,query,key"},
+     "weights (default), scores, query, key, value, context, hidden_states; word_embeddings, position_embeddings, "
+     "type_embeddings; value_output, head_output (through W_O, by heads), attention_output, attention_sum (before "
+     "LayerNorm), ffn_pre, ffn_post (activation), ffn_output, ffn_sum; rollout, norms, block_norms, distance, entropy "
+     "(nats); page: weights,query,key"},
+    {"compare", 0, OPTION_TEXT, AT(compare), 0, "FILE",
+     "instead of a text: mean and spread of every head's distance and entropy over the texts of FILE (json)"},
     {"layers", 0, OPTION_TEXT, AT(layers), 0, "LIST", "0,5 or -1 or all (default)"},
     {"heads", 0, OPTION_TEXT, AT(heads), 0, "LIST", "0,3 or -1 or all (default)"},
     {"keep", 0, OPTION_COUNT, AT(keep), 1, "K", "page: only the K largest weights of each row"},

@@ -111,7 +111,7 @@ static int write_vector(job *j, record *r, const float *vector, const bert_embed
     if (r->wrong[0]) return window_report(&j->window, r, j->out);
     about text = {
         .id = r->id.at, .id_len = r->id.len, .text = &r->text, .n_tokens = info->tokens, .truncated = info->truncated};
-    tensor t = {"embedding", TENSOR_F32, 2, {1, j->wants.dim}, vector};
+    tensor t = {"embedding", TENSOR_F32, 2, {1, j->wants.dim}, vector, 0};
     TRY(writer_begin(j->writer, &text));
     TRY(writer_tensor(j->writer, &t));
     return writer_end(j->writer);

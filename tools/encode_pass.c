@@ -96,14 +96,14 @@ static int write_embedding(encode_pass *p, writer *w, const sequence *q, const f
     bert_encoding tokens = {.n = q->n, .ids = q->ids, .type_ids = q->types};
     if (bert_pipeline_pool(p->engine->pipeline, p->vector, last, pooler, &tokens, p->embed, &err))
         return say_failure(&err);
-    tensor t = {"embedding", TENSOR_F32, 2, {1, p->wants->dim}, p->vector};
+    tensor t = {"embedding", TENSOR_F32, 2, {1, p->wants->dim}, p->vector, 0};
     return writer_tensor(w, &t);
 }
 
 /* The states behind layer l of the i-th sequence of the pass [T, H]. */
 static int write_states(encode_pass *p, writer *w, const char *name, size_t l, size_t i, size_t n) {
     size_t width = p->engine->info.hidden;
-    tensor t = {name, TENSOR_F32, 3, {1, n, width}, p->hidden[l] + p->start[i] * width};
+    tensor t = {name, TENSOR_F32, 3, {1, n, width}, p->hidden[l] + p->start[i] * width, 0};
     return writer_tensor(w, &t);
 }
 
@@ -121,7 +121,7 @@ static int write_results(encode_pass *p, writer *w, const sequence *q, size_t i)
         TRY(write_states(p, w, p->name.data, l, i, q->n));
     }
     if (!(what & WANT_POOLER)) return 0;
-    tensor t = {"pooler_output", TENSOR_F32, 2, {1, width}, pooler};
+    tensor t = {"pooler_output", TENSOR_F32, 2, {1, width}, pooler, 0};
     return writer_tensor(w, &t);
 }
 

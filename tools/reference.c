@@ -45,10 +45,13 @@ static int find_site(const char *name, const bert_model_info *info, int *site, i
     if (strcmp(name, "last_hidden_state") == 0) return 1;
     for (const site_name *s = site_names; s->what; s++) {
         size_t n = strlen(s->tensor);
-        if (strncmp(name, s->tensor, n) != 0 || name[n] != '.') continue;
+        if (strncmp(name, s->tensor, n) != 0) continue;
+        *site = (int)s->site;
+        *layer = 0;
+        if (!name[n] && site_comes_once(s->site)) return 1;
+        if (name[n] != '.') continue;
         char *end;
         unsigned long l = strtoul(name + n + 1, &end, 10);
-        *site = (int)s->site;
         *layer = (int)l;
         return end > name + n + 1 && !*end && l < site_layers(s->site, info);
     }

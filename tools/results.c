@@ -50,7 +50,7 @@ int results_facts(facts *known, const engine *e, const writer_kind *kind) {
 static int write_integers(writer *w, const char *name, const int32_t *x, int64_t otherwise, size_t n) {
     int64_t *wide = need(n, sizeof *wide);
     for (size_t i = 0; i < n; i++) wide[i] = x ? x[i] : otherwise;
-    tensor t = {name, TENSOR_I64, 2, {1, n}, wide};
+    tensor t = {name, TENSOR_I64, 2, {1, n}, wide, 0};
     int status = writer_tensor(w, &t);
     free(wide);
     return status;

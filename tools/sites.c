@@ -2,17 +2,34 @@
 
 #include <string.h>
 
-const site_name site_names[] = {{"weights", "attentions", BERT_SITE_WEIGHTS},
-                                {"scores", "scores", BERT_SITE_SCORES},
-                                {"query", "query", BERT_SITE_QUERY},
-                                {"key", "key", BERT_SITE_KEY},
-                                {"value", "value", BERT_SITE_VALUE},
-                                {"context", "context", BERT_SITE_CONTEXT},
-                                {"hidden_states", "hidden_states", BERT_SITE_HIDDEN_STATES},
-                                {"cross_weights", "cross_attentions", BERT_SITE_CROSS_WEIGHTS},
-                                {0}};
+const site_name site_names[SITES + 1] = {
+    {"weights", "attentions", BERT_SITE_WEIGHTS},
+    {"scores", "scores", BERT_SITE_SCORES},
+    {"query", "query", BERT_SITE_QUERY},
+    {"key", "key", BERT_SITE_KEY},
+    {"value", "value", BERT_SITE_VALUE},
+    {"context", "context", BERT_SITE_CONTEXT},
+    {"hidden_states", "hidden_states", BERT_SITE_HIDDEN_STATES},
+    {"word_embeddings", "word_embeddings", BERT_SITE_WORD},
+    {"position_embeddings", "position_embeddings", BERT_SITE_POSITION},
+    {"type_embeddings", "type_embeddings", BERT_SITE_TYPE},
+    {"value_output", "value_output", BERT_SITE_VALUE_OUTPUT},
+    {"head_output", "head_output", BERT_SITE_HEAD_OUTPUT},
+    {"attention_output", "attention_output", BERT_SITE_ATTENTION_OUTPUT},
+    {"attention_sum", "attention_sum", BERT_SITE_ATTENTION_SUM},
+    {"ffn_pre", "ffn_pre", BERT_SITE_FFN_PRE},
+    {"ffn_post", "ffn_post", BERT_SITE_FFN_POST},
+    {"ffn_output", "ffn_output", BERT_SITE_FFN_OUTPUT},
+    {"ffn_sum", "ffn_sum", BERT_SITE_FFN_SUM},
+    {"cross_weights", "cross_attentions", BERT_SITE_CROSS_WEIGHTS},
+    {0}};
+
+int site_comes_once(bert_site site) {
+    return site == BERT_SITE_WORD || site == BERT_SITE_POSITION || site == BERT_SITE_TYPE;
+}
 
 size_t site_layers(bert_site site, const bert_model_info *info) {
+    if (site_comes_once(site)) return 1;
     return site == BERT_SITE_HIDDEN_STATES ? info->layers + 1 : info->layers;
 }
 

@@ -11,11 +11,15 @@ typedef struct site_name {
     bert_site site;
 } site_name;
 
-/* Ended by what NULL. */
-extern const site_name site_names[];
+enum { SITES = 19, SITE_CROSS = 18 }; /* the last one is not for --what: it comes with weights */
 
-/* How many layers the site has: L+1 for hidden states, else L. */
+/* Ended by what NULL. */
+extern const site_name site_names[SITES + 1];
+
+/* How many layers the site has: L+1 for hidden states, 1 for what comes once (the embeddings' parts), else L. */
 size_t site_layers(bert_site site, const bert_model_info *info);
+/* Such a site's tensor has no number. */
+int site_comes_once(bert_site site);
 
 /* Copies the view into x, contiguous, with only the heads that are wanted (NULL: all) where it has heads, and fills
  * the shape with a batch of one in front. Returns the rank. x has room for the whole view. */

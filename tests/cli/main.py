@@ -3,6 +3,6 @@ import sys
 import unittest
 
 if __name__ == "__main__":
-    names = sys.argv[1:] or ["test_usage", "test_input", "test_output", "test_formats", "test_bench", "test_decoder", "test_page",
+    names = sys.argv[1:] or ["test_usage", "test_input", "test_output", "test_formats", "test_bench", "test_decoder", "test_page", "test_study",
                              "test_libraries"]
     unittest.main(module=None, argv=[sys.argv[0], *names])

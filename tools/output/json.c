@@ -8,7 +8,7 @@
 
 /* "hidden_states.0" and "hidden_states.1" are members of one object "hidden_states", so tensors are kept by group until
  * the text is complete. */
-enum { GROUPS = 16, GROUP_NAME = 32 };
+enum { GROUPS = 32, GROUP_NAME = 32 };
 
 typedef struct group {
     char name[GROUP_NAME];
@@ -63,7 +63,7 @@ static int json_tensor(writer *w, const tensor *t) {
     if (t->type == TENSOR_I64)
         json_integers(&g->text, t->data, tensor_count(t));
     else
-        json_floats(&g->text, t->data, t->dim + 1, t->rank - 1); /* without the batch of one */
+        json_floats(&g->text, t->data, t->dim + !t->whole, t->rank - !t->whole); /* without the batch of one */
     return 0;
 }
 

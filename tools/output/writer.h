@@ -20,8 +20,9 @@ typedef struct tensor {
     const char *name; /* "hidden_states.3" */
     tensor_type type;
     int rank;
-    size_t dim[4]; /* the first is 1: one text */
+    size_t dim[4]; /* the first is 1: one text, unless `whole` */
     const void *data;
+    int whole; /* 1: no batch of one in front */
 } tensor;
 
 size_t tensor_count(const tensor *t); /* elements */

@@ -1,0 +1,120 @@
+"""What else attention says: steps of a layer, rollout, norms, distance, entropy, and many texts compared."""
+import json
+import math
+import statistics
+
+from command import Case, FOX, TINY, bert, lines, npz, safetensors
+
+STUDIES = "rollout,norms,block_norms,distance,entropy"
+STEPS = ("value_output", "head_output", "attention_output", "attention_sum", "ffn_pre", "ffn_post", "ffn_output", "ffn_sum")
+PARTS = ("word_embeddings", "position_embeddings", "type_embeddings")
+SHORT = "the cat sat"
+
+
+def dump(what, *args):
+    return safetensors(bert("attention", "-m", TINY, "--what", what, "--format", "safetensors", *args, check=0).stdout)
+
+
+def heads_of(tensor):
+    """[1, A, T, T] as A lists of T rows."""
+    _, heads, tokens, _ = tensor.shape
+    rows = tensor.rows()
+    return [rows[a * tokens:(a + 1) * tokens] for a in range(heads)]
+
+
+class Study(Case):
+    def near(self, ours, truth, tolerance=1e-5):
+        self.assertEqual(len(ours), len(truth))
+        for x, y in zip(ours, truth):
+            self.assertAlmostEqual(x, y, delta=tolerance)
+
+    def test_names_and_shapes(self):
+        tensors, _ = dump(STUDIES, SHORT)
+        n = tensors["input_ids"].shape[1]
+        expected = {"rollout": (1, n, n), "distance": (3, 4), "entropy": (3, 4)}
+        for layer in range(3):
+            expected |= {f"norms.{layer}": (1, 4, n, n), f"block_norms.{layer}": (1, n, n)}
+        self.assertEqual({k: t.shape for k, t in tensors.items() if not k.endswith(("ids", "mask"))}, expected)
+
+    def test_numbers_from_the_maps_beside_them(self):
+        tensors, _ = dump("weights,value_output," + STUDIES, SHORT)
+        n, rollout = tensors["input_ids"].shape[1], None
+        for layer in range(3):
+            maps = heads_of(tensors[f"attentions.{layer}"])
+            entropy = [sum(-w * math.log(w) for row in m for w in row) / n for m in maps]
+            distance = [sum(w * abs(i - j) for i, row in enumerate(m) for j, w in enumerate(row)) / n for m in maps]
+            self.near(tensors["entropy"].rows()[layer], entropy)
+            self.near(tensors["distance"].rows()[layer], distance)
+            mixed = [[sum(m[i][j] for m in maps) / 8 + (i == j) / 2 for j in range(n)] for i in range(n)]
+            rollout = mixed if rollout is None else [
+                [sum(mixed[i][k] * rollout[k][j] for k in range(n)) for j in range(n)] for i in range(n)]
+            lengths = [math.hypot(*row) for row in tensors[f"value_output.{layer}"].rows()]
+            norms = [w * lengths[a * n + j] for a, m in enumerate(maps) for row in m for j, w in enumerate(row)]
+            self.near(tensors[f"norms.{layer}"].values, norms)
+        self.near(tensors["rollout"].values, [x for row in rollout for x in row])
+
+    def test_layers_and_heads(self):
+        whole, (some, metadata) = dump(STUDIES, SHORT)[0], dump(STUDIES, "--layers", "-1", "--heads", "3,1", SHORT)
+        n = whole["input_ids"].shape[1]
+        self.assertEqual({k for k in some if "norms" in k}, {"norms.2", "block_norms.2"})
+        values = whole["norms.2"].values
+        self.assertEqual(some["norms.2"].values, values[n * n:2 * n * n] + values[3 * n * n:])
+        self.assertEqual(some["entropy"].shape, (3, 2))
+        self.assertEqual(some["entropy"].rows(), [[row[1], row[3]] for row in whole["entropy"].rows()])
+        self.assertEqual(some["rollout"], whole["rollout"])
+        self.assertEqual(metadata["heads"], "[1,3]")
+
+    def test_every_format(self):
+        tensors, metadata = dump(STUDIES, SHORT)
+        self.assertEqual(npz(bert("attention", "-m", TINY, "--what", STUDIES, "--format", "npz", SHORT, check=0).stdout), {**tensors, **metadata})
+        (line,) = lines(bert("attention", "-m", TINY, "--what", STUDIES, SHORT, check=0))
+        self.assertEqual((len(line["distance"]), len(line["distance"][0]), len(line["norms"]["1"])), (3, 4, 4))
+        self.near([x for row in line["rollout"] for x in row], tensors["rollout"].values, 1e-7)
+        self.near([x for row in line["entropy"] for x in row], tensors["entropy"].values, 1e-7)
+
+    def test_steps_of_a_layer(self):
+        tensors, _ = dump(",".join(STEPS + PARTS + ("hidden_states",)), "--layers", "1", SHORT)
+        n = tensors["input_ids"].shape[1]
+        shapes = {f"{name}.1": (1, n, 40) for name in STEPS} | {name: (1, n, 40) for name in PARTS}
+        shapes |= dict.fromkeys(("value_output.1", "head_output.1"), (1, 4, n, 40)) | dict.fromkeys(("ffn_pre.1", "ffn_post.1"), (1, n, 100))
+        self.assertEqual({k: t.shape for k, t in tensors.items() if k in shapes}, shapes)
+        self.near(tensors["attention_sum.1"].values, [a + b for a, b in zip(tensors["attention_output.1"].values, tensors["hidden_states.1"].values)])
+        path = self.folder / "dump.safetensors"
+        bert("attention", "-m", TINY, "--what", ",".join(STEPS + PARTS), "-o", str(path), SHORT, check=0)
+        said = json.loads(bert("verify", "-m", TINY, "--against", str(path), "--format", "json", SHORT, check=0).stdout)
+        self.assertIn("word_embeddings", json.dumps(said))
+        self.assertIn("head_output.2", json.dumps(said))
+
+    def test_compare(self):
+        texts = [SHORT, FOX, "he\tcan do it"]
+        path = self.folder / "texts.txt"
+        path.write_text("\n".join(texts) + "\n")
+        (line,) = lines(bert("attention", "-m", TINY, "--compare", str(path), check=0))
+        alone = [json.loads(bert("attention", "-m", TINY, "--what", "distance,entropy", stdin=text, check=0).stdout) for text in texts]
+        self.assertEqual((line["texts"], line["tokens"]), (3, sum(len(x["input_ids"]) for x in alone)))
+        for name in ("distance", "entropy"):
+            for layer in range(3):
+                for head in range(4):
+                    values = [x[name][layer][head] for x in alone]
+                    self.assertAlmostEqual(line[name]["mean"][layer][head], statistics.mean(values), delta=1e-6)
+                    self.assertAlmostEqual(line[name]["sd"][layer][head], statistics.stdev(values), delta=1e-6)
+        (same,) = lines(bert("attention", "-m", TINY, "--compare", "-", "--what", "entropy", stdin="\n".join(texts), check=0))
+        self.assertEqual((same["entropy"], "distance" in same), (line["entropy"], False))
+        (one,) = lines(bert("attention", "-m", TINY, "--compare", "-", stdin=SHORT, check=0))
+        self.assertIsNone(one["entropy"]["sd"][0][0])
+
+    def test_compare_refuses(self):
+        self.refused(2, "takes the place of TEXT", "attention", "-m", TINY, "--compare", "-", "a")
+        self.refused(2, "expected one of json", "attention", "-m", TINY, "--compare", "-", "--format", "npz")
+        self.refused(2, "takes distance,entropy", "attention", "-m", TINY, "--compare", "-", "--what", "rollout", stdin="a")
+        self.refused(2, "no --layers", "attention", "-m", TINY, "--compare", "-", "--layers", "0")
+        self.refused(1, "cannot open", "attention", "-m", TINY, "--compare", "nowhere.txt")
+        self.refused(1, "found none", "attention", "-m", TINY, "--compare", "-")
+        done = bert("attention", "-m", TINY, "--compare", "-", "--jsonl", stdin='{"text":"a"}\n{"text":1}\n{"text":"b"}\n', check=1)
+        self.assertEqual(lines(done)[0]["texts"], 2)
+        self.assertIn(b"line 2", done.stderr)
+
+    def test_page_and_bertviz_show_weights_only(self):
+        self.refused(2, "the page shows weights", "attention", "-m", TINY, "--what", "weights,entropy", "--format", "html", "a")
+        self.refused(2, "bertviz shows weights", "attention", "-m", TINY, "--what", "entropy", "--format", "bertviz", "a")
+        self.refused(2, "--what foo: expected some of weights.*,ffn_sum,rollout,norms,block_norms,distance,entropy$", "attention", "-m", TINY, "--what", "foo", "a")

@@ -1,0 +1,19 @@
+/* attention_study.h: what else can be asked about attention: the numbers of bert/study.h as tensors. */
+#ifndef ATTENTION_STUDY_H
+#define ATTENTION_STUDY_H
+
+#include "results.h"
+
+enum { STUDIES = 5 };
+extern const char *const study_names[STUDIES]; /* as --what and files call them */
+
+/* Runs the text once more and writes the tensors that are wanted (by place in study_names): rollout [1, T, T],
+ * norms.{l} [1, A, T, T], block_norms.{l} [1, T, T], distance and entropy [L, A]. `heads` [A] and `layers` [L]: those
+ * that are kept; distance and entropy keep all layers. */
+int study_write(writer *w, const engine *e, const sequence *q, const int *wanted, const char *layers,
+                const char *heads);
+
+/* Entropy and distance of every head, their mean and spread over all texts of the input, as JSON. */
+int study_compare(window *w, sink *out, const engine *e, const settings *s);
+
+#endif
