@@ -8,10 +8,10 @@ bert_status bert_pass_cross_attention(bert_pass *pass, size_t layer, bert_error 
     const bert_layer *w = &pass->session->weights->layer[layer];
     const bert_buffers *b = &pass->b;
     const size_t t = pass->tokens, h = pass->session->config->hidden;
+    if (pass->memory_tokens == 0) return BERT_OK; /* and no place for its keys and values */
     const bert_layer_heads heads = {.q = b->qkv, .ldq = h, .k = b->memory_kv, .v = b->memory_kv + h, .ldkv = 2 * h,
                                     .keys = pass->options.memory_start,
                                     .scores = BERT_SITE_CROSS_SCORES, .weights = BERT_SITE_CROSS_WEIGHTS};
-    if (pass->memory_tokens == 0) return BERT_OK;
     TRY(bert_pass_linear(pass, t, b->qkv, b->hidden, &w->cross_query, &w->cross_query_bias, NULL, BERT_EPILOGUE_NONE,
                          err));
     TRY(bert_pass_linear(pass, pass->memory_tokens, b->memory_kv, pass->options.memory, &w->cross_kv,
