@@ -395,6 +395,6 @@ Test(taps, what_cannot_be_edited_says_so) {
     tap.edit = 1;
     cr_expect_eq(bert_run(session, &batch, &tap, 1, NULL, &err), BERT_INVALID_ARGUMENT);
     cr_expect(strstr(err.text, "value_output"), "%s", err.text);
-    tap = tap_of((bert_site)SITES, 0, kept[0], ROOM);
+    tap = tap_of((bert_site)(BERT_SITE_CROSS_WEIGHTS + 1), 0, kept[0], ROOM);
     cr_expect_eq(bert_run(session, &batch, &tap, 1, NULL, &err), BERT_INVALID_ARGUMENT);
 }

@@ -22,9 +22,8 @@ static bert_status panel_of(const results_job *j, size_t number, size_t cols, fl
                             bert_error *err) {
     const size_t h = j->w->cols;
     float *packed = scratch + BERT_FILE_ROWS * h;
-    *panel = j->w->data + number * BERT_PANEL * h;
+    *panel = j->pass->packed ? j->w->data + number * BERT_PANEL * h : packed;
     if (j->pass->packed) return BERT_OK;
-    *panel = packed;
     TRY(bert_param_rows(j->w, number * BERT_PANEL, cols, scratch, err));
     bert_pack_panel(j->pass->session->kernels, packed, scratch, h, cols, h);
     return BERT_OK;
