@@ -8,7 +8,7 @@
 
 #include <bert/bert.h>
 
-#include "study/logarithm.h"
+#include "base/logarithm.h"
 
 enum { A = 4, L = 3, MOST = 16 };
 static bert_model *model;

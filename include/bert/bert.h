@@ -10,6 +10,7 @@
 #include <bert/attention.h>
 #include <bert/encoder.h>
 #include <bert/embed.h>
+#include <bert/heads.h>
 #include <bert/study.h>
 
 #endif

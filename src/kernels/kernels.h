@@ -93,6 +93,9 @@ void bert_attend_run_blocks(const bert_kernels *kernels, const bert_attend *atte
 void bert_layer_norm(const bert_kernels *kernels, float *y, size_t ldy, const float *x, size_t ldx,
                      const float *gamma, const float *beta, float eps, size_t rows, size_t h);
 
+/* y = softmax(x) over n values, at least one; y may be x. */
+void bert_softmax(const bert_kernels *kernels, float *y, const float *x, size_t n);
+
 /* Σ x² over n values, in the contract's 16 lanes and tree: for L2 norms. */
 float bert_sum_squares(const bert_kernels *kernels, const float *x, size_t n);
 

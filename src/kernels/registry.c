@@ -40,6 +40,10 @@ void bert_layer_norm(const bert_kernels *kernels, float *y, size_t ldy, const fl
     for (size_t i = 0; i < rows; i++) kernels->layer_norm(y + i * ldy, x + i * ldx, gamma, beta, eps, h);
 }
 
+void bert_softmax(const bert_kernels *kernels, float *y, const float *x, size_t n) {
+    kernels->softmax(y, x, n);
+}
+
 float bert_sum_squares(const bert_kernels *kernels, const float *x, size_t n) {
     return kernels->sum_squares(x, n);
 }

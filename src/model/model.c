@@ -204,6 +204,10 @@ bert_model_info bert_model_describe(const bert_model *model) {
     };
 }
 
+const bert_stored *bert_model_find(const bert_model *model, const char *name) {
+    return bert_checkpoint_find(&model->checkpoint, name);
+}
+
 size_t bert_model_tensor_count(const bert_model *model) { return model->checkpoint.n_tensors; }
 
 bert_model_tensor bert_model_tensor_at(const bert_model *model, size_t i) {

@@ -18,6 +18,9 @@ BERT_MUST_USE bert_status bert_model_weights(const bert_model *model, const bert
 BERT_MUST_USE bert_status bert_model_unchanged(const bert_model *model, bert_error *err);
 int bert_model_has_pooler(const bert_model *model);
 
+/* A tensor of the files by its full name, whether the encoder uses it or not; NULL if there is none. For heads. */
+const bert_stored *bert_model_find(const bert_model *model, const char *name);
+
 /* Sessions own their model too. */
 void bert_model_retain(const bert_model *model);
 void bert_model_release(const bert_model *model);

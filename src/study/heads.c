@@ -2,7 +2,7 @@
 #include <bert/study.h>
 
 #include "base/fpenv.h"
-#include "study/logarithm.h"
+#include "base/logarithm.h"
 
 void bert_head_entropy(float *entropy, const float *weights, size_t heads, size_t tq, size_t tk) {
     const uint64_t host = bert_fpenv_enter();

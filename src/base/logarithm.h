@@ -1,6 +1,6 @@
-/* study/logarithm.h: the natural logarithm in basic operations, so that it has the same bits on every machine. */
-#ifndef BERT_STUDY_LOGARITHM_H
-#define BERT_STUDY_LOGARITHM_H
+/* base/logarithm.h: the natural logarithm in basic operations, so that it has the same bits on every machine. */
+#ifndef BERT_BASE_LOGARITHM_H
+#define BERT_BASE_LOGARITHM_H
 
 #include <math.h>
 
