@@ -103,7 +103,7 @@ check_install() {
     meson install -C $WORK/release --no-rebuild --quiet
     libs=$(dirname "$(find "$prefix" -name libbert.so)")
     export PKG_CONFIG_PATH=$libs/pkgconfig
-    for example in embed threads; do
+    for example in embed threads attention_by_hand; do
         # shellcheck disable=SC2046  # lists of flags
         gcc -std=c17 -Wall -Wextra -Werror -o $WORK/$example examples/$example.c $(pkg-config --cflags --libs bert)
         # shellcheck disable=SC2046
@@ -114,7 +114,7 @@ check_install() {
         cat $WORK/$example.out
     done
     LD_LIBRARY_PATH=$libs "$prefix/bin/bert" --version
-    printf '5 passed, 0 failed\n'
+    printf '7 passed, 0 failed\n'
 }
 
 check_fetch() { python3 tests/test_fetch_model.py; }

@@ -7,7 +7,7 @@
   ```c         right below `<!-- file: PATH -->`: must be that file, from its first #include on.
 
 `bert` in a command is BERT. Commands of a block share a folder of their own, in which models/ and scripts/ are the
-project's. A block that names a model which is not on this machine is skipped.
+project's and build/ is where BERT was built. A block that names a model which is not on this machine is skipped.
 """
 import os
 import pathlib
@@ -50,6 +50,7 @@ def run_console(text, bert):
         os.symlink(ROOT / "scripts", f"{folder}/scripts")
         os.mkdir(f"{folder}/bin")
         os.symlink(bert, f"{folder}/bin/bert")
+        os.symlink(bert.parent.parent, f"{folder}/build")
         env = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "NO_COLOR": "1"}
         return all([run_command(*pair, folder, env) for pair in commands(text)])
 
