@@ -64,7 +64,7 @@ static void check_text(const char *text) {
     int32_t ids[MOST], types[MOST];
     float rollout[MOST * MOST], norms[L * A * MOST * MOST], block[L * MOST * MOST], distance[L * A], entropy[L * A];
     const size_t t = read_ids(ids, text, "ids");
-    bert_study all = {sizeof all, rollout, norms, block, distance, entropy};
+    bert_study all = {sizeof all, rollout, norms, block, distance, entropy, NULL, NULL};
     read_ids(types, text, "types");
     cr_assert_eq(bert_study_run(session, &all, ids, types, t, NULL, &err), BERT_OK, "%s", err.text);
     near(rollout, t * t, text, "rollout");

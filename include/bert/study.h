@@ -13,6 +13,7 @@
 #define BERT_STUDY_H
 
 #include <bert/embed.h>
+#include <bert/heads.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -69,13 +70,64 @@ typedef struct bert_study {
     float *block_norms; /* [L, T, T] */
     float *distance;    /* [L, A] */
     float *entropy;     /* [L, A] */
+    float *received;    /* [L, A, T]: weight that token j receives: α[a,i,j], mean over i */
+    float *given;       /* [L, A, T]: norm that token j gives: ‖α[a,i,j]·f(x[j])‖, mean over i */
 } bert_study;
-#define BERT_STUDY_INIT {sizeof(bert_study), NULL, NULL, NULL, NULL, NULL}
+#define BERT_STUDY_INIT {sizeof(bert_study), NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 
 /* `types` [T] or NULL. Errors as bert_run. */
 BERT_API BERT_MUST_USE bert_status bert_study_run(bert_session *session, const bert_study *study, const int32_t *ids,
                                                   const int32_t *types, size_t tokens, const bert_run_options *options,
                                                   bert_error *err);
+
+/* ---- Taking parts away. A map alone explains nothing: this is the check beside it. ---- */
+
+typedef enum bert_silence {
+    BERT_SILENCE_ZERO,   /* a silent head's context is 0 */
+    BERT_SILENCE_UNIFORM /* it looks at all tokens alike */
+} bert_silence;
+
+typedef struct bert_ablate_options {
+    size_t size;
+    bert_silence silence;
+    const bert_mlm *mlm;             /* of the same model; NULL: no log-probabilities */
+    const bert_embed_options *embed; /* how the sentence vector is pooled; NULL: as the folder says */
+    size_t pass_tokens;              /* tokens of one pass; 0: a good value. Never changes a result */
+    const bert_run_options *run;     /* stop flag and deadline; NULL: none */
+} bert_ablate_options;
+#define BERT_ABLATE_OPTIONS_INIT {sizeof(bert_ablate_options), BERT_SILENCE_ZERO, NULL, NULL, 0, NULL}
+
+/* What n changes to the model or its input did, against the model and the input as they are. NaN: not tried ([CLS] and
+ * [SEP] stay; a tokenizer without [MASK]), or without meaning. */
+typedef struct bert_effects {
+    float *embedding; /* [n]: 1 − cosine of the sentence vectors */
+    float *tokens;    /* [n, T]: 1 − cosine of each token's last hidden states; NaN for a token that was removed */
+    float *log_prob;  /* [n]: change of the log-probability of the original tokens where they stand, mean over those that
+                         are still there and are not [CLS] or [SEP]; NULL without a head */
+} bert_effects;
+
+enum { BERT_SAID_RECEIVED, BERT_SAID_ROLLOUT, BERT_SAID_NORM, BERT_SAID };
+
+typedef struct bert_ablation {
+    size_t tokens, layers, heads;
+    bert_effects masked, removed; /* n = T: token i is [MASK], or not there */
+    bert_effects silenced;        /* n = L·A: head a of layer l at l·A + a */
+    /* What attention said of the tokens, [T] each: the mean weight that a token receives and the mean norm that it
+     * gives (over layers, heads and queries), and its share in the rollout of what is pooled: the first row where that
+     * is the first token, the last where it is the last, else the mean of all. */
+    float *said[BERT_SAID];
+    /* Rank correlations of the effects on the sentence vector with what attention said, over the tokens tried. */
+    double masked_rank[BERT_SAID], removed_rank[BERT_SAID];
+    size_t layers_run; /* how often a text went through a layer. A silent head costs only its own and those behind it */
+} bert_ablation;
+
+/* Masks and removes each token and silences each head, one at a time. `tokens`: one text of the pipeline's tokenizer,
+ * not padded. The session must be of the pipeline's model. Close with bert_ablation_close. Errors as bert_run and
+ * bert_pipeline_pool; BERT_UNSUPPORTED for decoders. */
+BERT_API BERT_MUST_USE bert_status bert_ablate(bert_ablation **ablation, bert_session *session,
+                                               const bert_pipeline *pipeline, const bert_encoding *tokens,
+                                               const bert_ablate_options *options, bert_error *err);
+BERT_API void bert_ablation_close(bert_ablation **ablation);
 
 #ifdef __cplusplus
 }

@@ -1,10 +1,12 @@
 /* study/study.c: one pass over one text, whose taps feed everything that was asked for, layer by layer. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <bert/study.h>
 
 #include "base/error.h"
+#include "base/fpenv.h"
 #include "encoder/session.h"
 #include "study/rollout.h"
 
@@ -37,6 +39,23 @@ static int take_values(void *user, const bert_view *view) {
     return 0;
 }
 
+/* Of one head's map: the mean of each column, and what the token's vector makes of it. */
+static void take_columns(const student *s, size_t layer, size_t head, const float *weights) {
+    const size_t t = s->tokens, at = (layer * s->heads + head) * t;
+    const float *map = weights + head * t * t;
+    const uint64_t host = bert_fpenv_enter();
+    for (size_t j = 0; j < t; j++) {
+        double sum = 0, squares = 0;
+        for (size_t i = 0; i < t; i++) sum += (double)map[i * t + j];
+        if (s->want.received) s->want.received[at + j] = (float)(sum / (double)t);
+        if (!s->want.given) continue;
+        const float *f = s->f + (head * t + j) * s->hidden;
+        for (size_t k = 0; k < s->hidden; k++) squares += (double)f[k] * (double)f[k];
+        s->want.given[at + j] = (float)(sum / (double)t * sqrt(squares));
+    }
+    bert_fpenv_leave(host);
+}
+
 /* The maps of a layer come when its values are there. */
 static int take_weights(void *user, const bert_view *view) {
     student *s = user;
@@ -46,6 +65,7 @@ static int take_weights(void *user, const bert_view *view) {
     if (s->want.entropy) bert_head_entropy(s->want.entropy + layer * heads, view->data, heads, t, t);
     if (s->want.norms)
         bert_attention_norms(s->want.norms + layer * heads * t * t, view->data, s->f, heads, t, s->hidden);
+    for (size_t a = 0; a < heads && (s->want.received || s->want.given); a++) take_columns(s, layer, a, view->data);
     if (s->want.block_norms) memcpy(s->weights, view->data, heads * t * t * sizeof *s->weights);
     return 0;
 }
@@ -70,7 +90,7 @@ static void add_tap(student *s, bert_site site, int (*got)(void *, const bert_vi
 }
 
 static bert_status prepare(student *s, bert_error *err) {
-    const bool values = s->want.norms || s->want.block_norms;
+    const bool values = s->want.norms || s->want.block_norms || s->want.given;
     add_tap(s, BERT_SITE_WEIGHTS, take_weights);
     if (s->want.rollout) TRY(bert_rollout_open(&s->rollout, s->tokens, err));
     if (values) {
