@@ -3,6 +3,7 @@
 #define BERT_KERNELS_MASK_H
 
 #include <math.h>
+#include <string.h>
 
 #include "kernels/blocks.h"
 #include "kernels/kernels.h"
@@ -15,19 +16,28 @@ static inline size_t mask_keys(const bert_attend_mask *m, size_t end, size_t tk)
     return m->causal ? smaller(keys, m->first + end) : keys;
 }
 
+/* y [seen] = scores with what the arrays of the mask say. */
+static inline void mask_seen(float *y, const float *x, const bert_attend_mask *m, size_t i, size_t seen) {
+    if (m->added) {
+        const float *added = m->added + i * m->ld_added;
+        for (size_t j = 0; j < seen; j++) y[j] = x[j] + added[j];
+    } else if (y != x) {
+        memcpy(y, x, seen * sizeof *y);
+    }
+    const unsigned char *allowed = m->allowed ? m->allowed + i * m->ld_allowed : NULL;
+    for (size_t j = 0; allowed && j < seen; j++)
+        if (!allowed[j]) y[j] = -INFINITY;
+}
+
 /* y [keys] = the scores that the softmax of query i is of; y may be x. */
 static inline void mask_row(float *y, const float *x, const bert_attend_mask *m, size_t i, size_t keys) {
-    const unsigned char *allowed = m->allowed ? m->allowed + i * m->ld_allowed : NULL;
-    const float *added = m->added ? m->added + i * m->ld_added : NULL;
     size_t seen = smaller(m->keys, keys);
     if (m->causal) seen = smaller(seen, m->first + i + 1);
-    bool none = true;
-    for (size_t j = 0; j < keys; j++) {
-        const float score = added ? x[j] + added[j] : x[j];
-        y[j] = j < seen && (!allowed || allowed[j]) ? score : -INFINITY;
-        none = none && y[j] == -INFINITY;
-    }
-    for (size_t j = 0; none && j < keys; j++) y[j] = 0.0f;
+    mask_seen(y, x, m, i, seen);
+    for (size_t j = seen; j < keys; j++) y[j] = -INFINITY;
+    size_t hidden = 0; /* the first key that is seen ends the search, mostly at once */
+    while (hidden < keys && y[hidden] == -INFINITY) hidden++;
+    if (hidden == keys) memset(y, 0, keys * sizeof *y);
 }
 
 #endif
