@@ -335,10 +335,12 @@ Test(attention, most_negative_float_as_in_hf) {
 
 typedef struct counter {
     atomic_size_t now, most;
+    size_t calls, fails_at; /* the call that gets nothing; 0: none */
 } counter;
 
 static void *count_get(void *user, size_t n, size_t align) {
     counter *c = user;
+    if (++c->calls == c->fails_at) return NULL;
     const size_t now = atomic_fetch_add(&c->now, n) + n;
     if (now > atomic_load(&c->most)) atomic_store(&c->most, now);
     return aligned_alloc(align, (n + align - 1) / align * align);
@@ -381,7 +383,7 @@ Test(attention, tokens_16384, .timeout = 100) {
     check_long(16384, 64000000, 2);
 }
 
-Test(attention, no_memory_is_an_error) {
+Test(attention, what_is_refused) {
     counter c = {0};
     bert_attention a = random_attention(1, 1, 9, 9, 4, false);
     bert_error err;
@@ -405,6 +407,31 @@ Test(attention, no_memory_is_an_error) {
     a.size = 0;
     cr_expect_eq(bert_attention_run(&a, &o, &err), BERT_INVALID_ARGUMENT);
     cr_expect_eq(c.most, 0);
+    free_attention(&a);
+}
+
+Test(attention, no_memory_is_an_error) {
+    enum { N = 5, H = 8 };
+    counter c = {.fails_at = 1};
+    const bert_memory memory = {&c, count_get, count_put};
+    const bert_compute_options o = {sizeof o, &memory, NULL, BERT_ISA_AUTO};
+    bert_attention a = random_attention(1, 1, N, N, H, false);
+    bert_error err;
+    cr_expect_eq(bert_attention_run(&a, &o, &err), BERT_NO_MEMORY);
+    float *w = random_floats(H * H);
+    bert_multi_head m = BERT_MULTI_HEAD_INIT;
+    m.tq = m.tk = N, m.hidden = H, m.heads = 2, m.x = a.q, m.result = a.result;
+    m.query.weight = m.key.weight = m.value.weight = m.output.weight = w;
+    bert_status status = BERT_NO_MEMORY;
+    for (size_t fails_at = 1; status != BERT_OK && fails_at < 20; fails_at++) {
+        c = (counter){.fails_at = fails_at};
+        status = bert_multi_head_run(&m, &o, &err);
+        cr_expect_eq(status, c.calls < fails_at ? BERT_OK : BERT_NO_MEMORY);
+        cr_expect_eq(c.now, 0, "call %zu failed and %zu bytes are still held", fails_at, c.now);
+    }
+    cr_expect_eq(status, BERT_OK);
+    cr_expect_gt(c.calls, 3);
+    free(w);
     free_attention(&a);
 }
 
