@@ -22,6 +22,7 @@ typedef struct settings {
     const char *what, *layers, *heads;
     const char *view; /* of the page of attention */
     const char *compare; /* file of texts */
+    int silence;         /* bert_silence */
     const char *memory; /* npy [Tm, H]: what a decoder attends to */
     size_t keep;
     double min_weight;

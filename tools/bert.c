@@ -12,8 +12,8 @@
 #include "say.h"
 #include "signals.h"
 
-static const command *const commands[] = {&command_encode,  &command_attention, &command_tokenize,
-                                          &command_inspect, &command_verify,    &command_bench, NULL};
+static const command *const commands[] = {&command_encode,  &command_attention, &command_tokenize, &command_inspect,
+                                          &command_verify,  &command_ablate,    &command_bench,    NULL};
 
 static int print(const buffer *b) {
     sink *out;
