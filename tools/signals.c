@@ -19,7 +19,7 @@ static int has_timer;
 static void on_stop(int number) {
     if (caught) return; /* the first one decides the exit status */
     caught = number;
-    stop = 1;
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
     struct itimerspec when = {.it_value = {.tv_nsec = GRACE_NS}};
     if (has_timer) timer_settime(timer, 0, &when, NULL);
 }
@@ -85,7 +85,7 @@ int signals_wait_readable(int fd, int forever) {
     sigprocmask(SIG_BLOCK, &both, &before);
     struct pollfd one = {.fd = fd, .events = POLLIN};
     static const struct timespec now = {0};
-    int ready = stop ? 0 : ppoll(&one, 1, forever ? NULL : &now, &before);
+    int ready = __atomic_load_n(&stop, __ATOMIC_RELAXED) ? 0 : ppoll(&one, 1, forever ? NULL : &now, &before);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return ready > 0;
 }
