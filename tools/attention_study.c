@@ -79,7 +79,8 @@ int study_write(writer *w, const engine *e, const sequence *q, const int *wanted
         any |= wanted[i];
         if (wanted[i]) *place[i] = n.x[i] = need(floats[i], sizeof(float));
     }
-    int status = any && bert_study_run(e->session, &study, q->ids, q->types, q->n, &e->run, &err) ? say_failure(&err) : 0;
+    int status = 0;
+    if (any && bert_study_run(e->session, &study, q->ids, q->types, q->n, &e->run, &err)) status = say_failure(&err);
     if (!status) status = write_numbers(&n, layers, heads);
     for (int i = 0; i < STUDIES; i++) free(n.x[i]);
     return status;

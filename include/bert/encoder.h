@@ -95,7 +95,7 @@ typedef struct bert_tap {
 typedef struct bert_run_options {
     size_t size;
     int64_t deadline_ns;  /* CLOCK_MONOTONIC; 0: none */
-    const volatile int *stop; /* polled between parts of a layer; nonzero: BERT_STOPPED. A signal handler may set it */
+    const volatile int *stop; /* polled between parts of a layer; nonzero: BERT_STOPPED. Set it by an atomic store */
     int32_t first_layer;  /* start at this layer with `hidden` instead of ids (0: the embeddings are computed) */
     const float *hidden;  /* [ΣT, H]: the input of first_layer; NULL: none */
     const float *memory;  /* [ΣTm, H]: what a decoder's cross-attention looks at: the states that an encoder gave,

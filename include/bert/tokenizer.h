@@ -126,7 +126,8 @@ BERT_API bert_encoding bert_tokens_at(const bert_tokens *tokens, size_t i, size_
 BERT_API const char *bert_tokens_spelling(const bert_tokens *tokens, size_t i, size_t part, size_t token, size_t *len);
 BERT_API void bert_tokens_close(bert_tokens **tokens);
 
-/* Ids back to text as HF's decode does; clean_up is what tokenizer.json calls the decoder's cleanup. Writes at most `room` bytes, returns the bytes the whole text needs. */
+/* Ids back to text as HF's decode does; clean_up is what tokenizer.json calls the decoder's cleanup. Writes at most
+ * `room` bytes, returns the bytes the whole text needs. */
 BERT_API size_t bert_tokenizer_decode(const bert_tokenizer *tokenizer, char *text, size_t room, const int32_t *ids,
                                       size_t n, int skip_special_tokens, int clean_up);
 

@@ -123,7 +123,8 @@ typedef struct watched {
 } watched;
 
 static bert_status watch(const bert_run_options *options, bert_error *err) {
-    if (options->stop && __atomic_load_n(options->stop, __ATOMIC_RELAXED)) return bert_fail(err, BERT_STOPPED, "stopped by the caller");
+    if (options->stop && __atomic_load_n(options->stop, __ATOMIC_RELAXED))
+        return bert_fail(err, BERT_STOPPED, "stopped by the caller");
     if (options->deadline_ns == 0) return BERT_OK;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
