@@ -40,6 +40,9 @@ Test(source, only_regular_files, .timeout = 10) {
     snprintf(link, sizeof link, "%s/loop", s.dir);
     cr_assert_eq(symlink("loop", link), 0);
     expect_open(link, BERT_IO, "cannot open");
+    snprintf(link, sizeof link, "%s/dangling", s.dir);
+    cr_assert_eq(symlink("missing", link), 0);
+    expect_open(link, BERT_BAD_FILE, "a link to a file that does not exist");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "%.80s/socket", s.dir);
     const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -237,6 +240,9 @@ Test(folder, on_disk) {
     snprintf(link, sizeof link, "%s/loop", s.dir);
     cr_assert_eq(symlink("loop", link), 0);
     cr_expect_eq(bert_folder_has(&(bert_folder){.dir = s.dir}, "loop"), 1, "there, though it cannot be opened");
+    snprintf(link, sizeof link, "%s/dangling", s.dir);
+    cr_assert_eq(symlink("missing", link), 0);
+    cr_expect_eq(bert_folder_has(&(bert_folder){.dir = s.dir}, "dangling"), 1, "somebody put it there");
     scratch_close(&s);
 }
 

@@ -2,6 +2,7 @@
 #include "file/source.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,13 +62,12 @@ static char *join(const char *dir, const char *name) {
 int bert_folder_has(const bert_folder *folder, const char *name) {
     if (!is_plain(name)) return 0;
     if (folder->dir == NULL) return find(folder, name) != NULL;
-    char *path = join(folder->dir, name);
+    char path[PATH_MAX];
     struct stat is;
-    /* What is there but cannot be looked at (no permission, a loop of links) must not pass for absent: opening it
-     * will say what is wrong. */
-    const int has = path == NULL || stat(path, &is) == 0 || (errno != ENOENT && errno != ENOTDIR);
-    free(path);
-    return has;
+    /* What is there but cannot be looked at (no permission, a name too long, a link whose file is gone) must not pass
+     * for absent: opening it will say what is wrong. So the link is asked, not what it leads to. */
+    if (snprintf(path, sizeof path, "%s/%s", folder->dir, name) >= (int)sizeof path) return 1;
+    return lstat(path, &is) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 bert_status bert_folder_source(const bert_folder *folder, const char *name, bert_source **source, bert_error *err) {

@@ -19,10 +19,19 @@ struct bert_source {
     struct stat opened; /* what the file was at open */
 };
 
+/* A link whose file is gone (a cache that was cleared, a download that never ended) is not a file that is missing:
+ * somebody put it there. */
+static bert_status not_found(const char *path, bert_error *err) {
+    struct stat is;
+    if (lstat(path, &is) == 0 && S_ISLNK(is.st_mode))
+        return bert_fail(err, BERT_BAD_FILE, "%s: a link to a file that does not exist", path);
+    return bert_fail(err, BERT_NOT_FOUND, "%s: no such file", path);
+}
+
 static bert_status open_failed(const char *path, bert_error *err) {
     switch (errno) {
     case ENOENT:
-    case ENOTDIR: return bert_fail(err, BERT_NOT_FOUND, "%s: no such file", path);
+    case ENOTDIR: return not_found(path, err);
     case ENXIO: return bert_fail(err, BERT_BAD_FILE, "%s: a socket or device, not a regular file", path);
     case ENOMEM: return bert_fail(err, BERT_NO_MEMORY, "%s: no memory to open it", path);
     default: return bert_fail(err, BERT_IO, "%s: cannot open: %s", path, strerror(errno));

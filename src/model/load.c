@@ -87,11 +87,11 @@ static void select_params(loader *l, bool vectors) {
 static bert_status open_loader(loader *l, bert_weights *weights, bool vectors, bert_arena *arena,
                                const bert_memory *memory, int slots, bert_error *err) {
     size_t floats = 0;
-    l->n_params = bert_weights_params(weights, NULL);
-    l->params = calloc(l->n_params, sizeof *l->params);
-    l->first_item = calloc(l->n_params + 1, sizeof *l->first_item);
+    const size_t most = bert_weights_params(weights, NULL);
+    l->params = calloc(most, sizeof *l->params);
+    l->first_item = calloc(most + 1, sizeof *l->first_item);
     if (!l->params || !l->first_item) return bert_fail(err, BERT_NO_MEMORY, "no memory for the list of weights");
-    bert_weights_params(weights, l->params);
+    l->n_params = bert_weights_params(weights, l->params);
     select_params(l, vectors);
     for (size_t i = 0; i < l->n_params; i++) {
         const bert_param *p = l->params[i];
