@@ -1,16 +1,18 @@
 #include "buffer.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "output/sink.h"
+#include "progress.h"
 #include "say.h"
 
+/* Says so without say_error, which needs memory too. */
 static _Noreturn void no_memory(void) {
-    say_error("out of memory");
+    progress_clear();
+    fputs("bert: out of memory\n", stderr);
     sink_abandon_all();
     exit(EXIT_COULD_NOT);
 }
@@ -52,17 +54,22 @@ void buffer_text(buffer *b, const char *text) {
     buffer_add(b, text, strlen(text));
 }
 
-void buffer_print(buffer *b, const char *format, ...) {
-    va_list values, again;
-    va_start(values, format);
+void buffer_print_list(buffer *b, const char *format, va_list values) {
+    va_list again;
     va_copy(again, values);
     int n = vsnprintf(NULL, 0, format, values);
-    va_end(values);
     if (n > 0) {
         vsnprintf(buffer_reserve(b, (size_t)n + 1), (size_t)n + 1, format, again);
         b->len += (size_t)n;
     }
     va_end(again);
+}
+
+void buffer_print(buffer *b, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    buffer_print_list(b, format, values);
+    va_end(values);
 }
 
 void buffer_close(buffer *b) {

@@ -2,6 +2,7 @@
 #ifndef BUFFER_H
 #define BUFFER_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 /* count × size bytes; never returns NULL. */
@@ -20,6 +21,7 @@ void buffer_add(buffer *b, const void *bytes, size_t n);
 void buffer_byte(buffer *b, char byte);
 void buffer_text(buffer *b, const char *text);
 void buffer_print(buffer *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void buffer_print_list(buffer *b, const char *format, va_list values) __attribute__((format(printf, 2, 0)));
 void buffer_close(buffer *b);
 
 #endif

@@ -87,6 +87,8 @@ static int fit_model(job *j) {
     const bert_model_info *info = &j->engine.info;
     encode_wants *wants = &j->wants;
     size_t kept = 0;
+    if (j->known.pad_length > info->positions)
+        return say_error("--padding %zu: the model has %zu positions", j->known.pad_length, info->positions);
     j->embed.max_length = j->engine.max_length;
     j->embed.run = &j->engine.run;
     wants->layers = need(info->layers + 1, 1);

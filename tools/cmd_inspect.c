@@ -9,6 +9,7 @@
 #include "json_out.h"
 #include "output/sink.h"
 #include "say.h"
+#include "utf8.h"
 
 typedef struct job {
     const settings *s;
@@ -195,7 +196,9 @@ static void print_tensors(job *j) {
         bert_model_tensor t = bert_model_tensor_at(j->model, i);
         buffer_text(b, t.used ? "  " : "* ");
         inspect_tensor_text(b, t.info);
-        buffer_print(b, "  %s\n", t.file);
+        buffer_text(b, "  ");
+        utf8_add_printable(b, t.file, strlen(t.file));
+        buffer_byte(b, '\n');
     }
     for (size_t i = 0; bert_model_missing(j->model, i); i++)
         buffer_print(b, "missing  %s\n", bert_model_missing(j->model, i));

@@ -11,6 +11,7 @@
 #include "json_out.h"
 #include "lines.h"
 #include "say.h"
+#include "utf8.h"
 
 typedef enum { KIND_SAFETENSORS, KIND_TOKENIZER, KIND_CONFIG, KIND_INDEX, KIND_VOCAB } kind;
 static const char *const kind_names[] = {"safetensors", "tokenizer", "config", "index", "vocab"};
@@ -54,8 +55,10 @@ static int check_safetensors(buffer *out, const char *path, int as_json) {
     size_t n = bert_safetensors_count(file);
     if (as_json)
         buffer_text(out, "{\"kind\":\"safetensors\",\"tensors\":[");
-    else
-        buffer_print(out, "%s: safetensors, %zu tensors\n", path, n);
+    else {
+        utf8_add_printable(out, path, strlen(path));
+        buffer_print(out, ": safetensors, %zu tensors\n", n);
+    }
     for (size_t i = 0; i < n; i++) {
         if (as_json && i) buffer_byte(out, ',');
         (as_json ? inspect_tensor_json : inspect_tensor_text)(out, bert_safetensors_at(file, i));
@@ -179,10 +182,12 @@ static int check_file(buffer *out, const settings *s, const char *path, int as_j
         return say_error("%s: expected a text file of at most %d MB", path, TEXT_LIMIT >> 20);
     bert_file text = {.data = l->data + l->begin, .len = l->end - l->begin};
     TRY(check_text(path, is, &text, s, notes));
-    if (as_json)
+    if (as_json) {
         buffer_print(out, "{\"kind\":\"%s\"}\n", kind_names[is]);
-    else
-        buffer_print(out, "%s: %s, fine\n", path, kind_names[is]);
+        return 0;
+    }
+    utf8_add_printable(out, path, strlen(path));
+    buffer_print(out, ": %s, fine\n", kind_names[is]);
     return 0;
 }
 

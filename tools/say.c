@@ -3,14 +3,22 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "buffer.h"
 #include "progress.h"
 #include "signals.h"
+#include "utf8.h"
 
-static void say(const char *before, const char *format, va_list words) {
+/* One line and one write, whatever went into the words: names of files and arguments can hold anything. */
+static void say(const char *before, const char *format, va_list values) {
+    buffer words = {0}, line = {0};
+    buffer_print_list(&words, format, values);
+    buffer_print(&line, "bert: %s", before);
+    utf8_add_printable(&line, words.data, words.len);
+    buffer_byte(&line, '\n');
     progress_clear();
-    fprintf(stderr, "bert: %s", before);
-    vfprintf(stderr, format, words);
-    fputc('\n', stderr);
+    fwrite(line.data, 1, line.len, stderr);
+    buffer_close(&words);
+    buffer_close(&line);
 }
 
 int say_error(const char *format, ...) {

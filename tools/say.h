@@ -1,4 +1,4 @@
-/* say.h: words for people, on stderr, each one line that begins with "bert: ".
+/* say.h: words for people, on stderr, each one printable line that begins with "bert: ".
  *
  * Exit statuses of the command: functions here and in the other files of this room that can fail
  * return 0 or one of these, and whoever returns it has already said why.

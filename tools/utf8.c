@@ -41,6 +41,17 @@ size_t utf8_count_invalid(const char *s, size_t n, size_t *first) {
     return count;
 }
 
+size_t utf8_decode(const char *s, size_t n, uint32_t *code) {
+    int valid;
+    size_t step = utf8_step(s, n, &valid);
+    const unsigned char *u = (const unsigned char *)s;
+    *code = 0xFFFD;
+    if (!valid) return step;
+    *code = step == 1 ? u[0] : u[0] & (0xFFu >> (step + 1));
+    for (size_t i = 1; i < step; i++) *code = *code << 6 | (u[i] & 0x3Fu);
+    return step;
+}
+
 void utf8_add_mended(buffer *b, const char *s, size_t n) {
     for (size_t i = 0; i < n;) {
         int valid;
@@ -50,5 +61,25 @@ void utf8_add_mended(buffer *b, const char *s, size_t n) {
         else
             buffer_text(b, "\xEF\xBF\xBD");
         i += step;
+    }
+}
+
+/* Not printable: control characters, line and paragraph separators, marks that reorder the text around them. */
+static int is_printable(uint32_t code) {
+    if (code < 0x20 || (code >= 0x7F && code < 0xA0)) return 0;
+    if (code == 0x200E || code == 0x200F || (code >= 0x2028 && code <= 0x202E)) return 0;
+    return !(code >= 0x2066 && code <= 0x2069) && code != 0xFEFF;
+}
+
+void utf8_add_printable(buffer *b, const char *s, size_t n) {
+    for (size_t i = 0, step; i < n; i += step) {
+        uint32_t code;
+        int valid;
+        step = utf8_step(s + i, n - i, &valid);
+        utf8_decode(s + i, n - i, &code);
+        if (valid && is_printable(code))
+            buffer_add(b, s + i, step);
+        else
+            for (size_t k = 0; k < step; k++) buffer_print(b, "\\x%02x", (unsigned char)s[i + k]);
     }
 }

@@ -3,6 +3,8 @@
 #ifndef UTF8_H
 #define UTF8_H
 
+#include <stdint.h>
+
 #include "buffer.h"
 
 /* The length of the character at s (n > 0 bytes), *valid = 1; or of the maximal invalid part, *valid = 0. */
@@ -11,7 +13,14 @@ size_t utf8_step(const char *s, size_t n, int *valid);
 /* The number of invalid parts; *first is where the first one begins (n if there is none). */
 size_t utf8_count_invalid(const char *s, size_t n, size_t *first);
 
+/* The same, and the character itself (U+FFFD for an invalid part). */
+size_t utf8_decode(const char *s, size_t n, uint32_t *code);
+
 /* Appends s with every invalid part replaced by U+FFFD. */
 void utf8_add_mended(buffer *b, const char *s, size_t n);
+
+/* Appends s as part of a line for people: what would break the line, reorder it or steer a terminal, and what is not
+ * UTF-8, as \xNN. */
+void utf8_add_printable(buffer *b, const char *s, size_t n);
 
 #endif

@@ -40,6 +40,22 @@ class Usage(Case):
         self.refused(2, "needs --against", "verify", "-m", TINY)
         self.refused(2, "--on-error null needs --format jsonl", "encode", "-m", TINY, "--on-error", "null", "--format", "text", "a")
 
+    def test_messages_stay_one_printable_line(self):
+        """`refused` sees to the one line; names and arguments may hold anything."""
+        hostile, shown = "a\n\x1b[31m\u202eb\x7f\xff", r"a\\x0a\\x1b\[31m\\xe2\\x80\\xaeb\\x7f"
+        self.refused(2, "no subcommand " + shown, hostile)
+        self.refused(2, "no option --" + shown, "encode", "--" + hostile)
+        self.refused(2, r"no option -\\x0a", "encode", "-\n")
+        self.refused(2, "--format " + shown, "encode", "-m", TINY, "--format", hostile, "a")
+        for args in (("encode", "-m", hostile), ("encode", "-m", TINY, "--ids", hostile), ("verify", "-m", TINY, "--against", hostile),
+                     ("encode", "-m", TINY, "-o", hostile + "/x"), ("inspect", hostile), ("tokenize", "-m", hostile)):
+            self.refused(1, shown, *args)
+        name = self.folder / hostile
+        name.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
+        said = bert("inspect", "--as", "vocab", str(name), check=0).stdout.decode()
+        self.assertRegex(said, shown + r"[^\n]*: vocab, fine\n$")
+        self.assertRegex(bert("encode", "-m", os.fsencode(self.folder) + b"/\xff", "a", check=1).stderr.decode(), r"\\xff")
+
     def test_no_model(self):
         self.refused(2, r"no model: .*--model DIR .*\$BERT_MODEL .*scripts/fetch_model", "encode", "a")
         with_variable = dict(environment(), BERT_MODEL=TINY)
@@ -63,6 +79,18 @@ class Usage(Case):
         weights.write_bytes(whole[:-100])
         self.refused(1, r"model\.safetensors", "encode", "-m", str(self.folder), "a")
 
+    def test_link_to_nothing(self):
+        """Its file is gone, as in a cache that was cleared; what stands beside it must not take its place unsaid."""
+        for name in os.listdir(TINY):
+            os.symlink(os.path.join(TINY, name), self.folder / name)
+        bert("encode", "-m", str(self.folder), "a", check=0)
+        for name in ("tokenizer.json", "tokenizer_config.json", "config.json", "model.safetensors"):
+            (self.folder / name).unlink()
+            (self.folder / name).symlink_to("gone")
+            self.refused(1, f"{name}: a link to a file that does not exist", "encode", "-m", str(self.folder), "a")
+            (self.folder / name).unlink()
+            os.symlink(os.path.join(TINY, name), self.folder / name)
+
     def test_choices_of_machine(self):
         self.refused(1, "--isa (neon|avx512): this CPU", "encode", "-m", TINY, "--isa", "neon" if os.uname().machine == "x86_64" else "avx512", "a")
         native = bert("encode", "-m", TINY, FOX, check=0).stdout
@@ -72,6 +100,7 @@ class Usage(Case):
 
     def test_positions(self):
         self.refused(1, "--max-length 65: the model has 64 positions", "encode", "-m", TINY, "--max-length", "65", "a")
+        self.refused(1, "--padding 65: the model has 64 positions", "encode", "-m", TINY, "--what", "last_hidden_state", "--format", "npy", "--padding", "65", "a")
         self.refused(1, "--layers 4: the model has 4 of them, 0 to 3", "encode", "-m", TINY, "--what", "hidden_states", "--layers", "4", "a")
         self.refused(1, "--heads 4", "attention", "-m", TINY, "--heads", "4", "a")
         self.refused(1, "no pooler", "encode", "-m", model("tiny-bert-sharded"), "--what", "pooler_output", "a")

@@ -42,24 +42,13 @@ static int npz_tensor(writer *w, const tensor *t) {
                      tensor_bytes(t));
 }
 
-static size_t decode(const char *s, size_t n, uint32_t *code) {
-    int valid;
-    size_t step = utf8_step(s, n, &valid);
-    const unsigned char *u = (const unsigned char *)s;
-    *code = 0xFFFD;
-    if (!valid) return step;
-    *code = step == 1 ? u[0] : u[0] & (0xFFu >> (step + 1));
-    for (size_t i = 1; i < step; i++) *code = *code << 6 | (u[i] & 0x3Fu);
-    return step;
-}
-
 /* A text as numpy's "<Un": UTF-32. At least one character, numpy knows no shorter type. */
 static int add_string(writer *w, const char *key, const char *s, size_t n) {
     npz_state *state = w->state;
     buffer wide = {0}, type = {0};
     for (size_t i = 0; i < n;) {
         uint32_t code;
-        i += decode(s + i, n - i, &code);
+        i += utf8_decode(s + i, n - i, &code);
         buffer_add(&wide, &code, sizeof code);
     }
     if (wide.len == 0) buffer_add(&wide, "\0\0\0", 4);
