@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "engine.h"
 #include "json_out.h"
+#include "output/writer.h"
 #include "progress.h"
 #include "say.h"
 #include "token_list.h"
@@ -126,7 +127,7 @@ static int write_window(job *j) {
 
 static int choose_format(job *j, const settings *s) {
     static const char *const names[] = {"jsonl", "ids", "text"}, *const endings[] = {".jsonl", ".ids", ".txt"};
-    const char *ending = s->output ? strrchr(s->output, '.') : NULL;
+    const char *ending = writer_ending(s->output);
     if (!s->format && !ending) return 0;
     for (; j->shape <= AS_TEXT; j->shape++)
         if (s->format ? strcmp(s->format, names[j->shape]) == 0 : strcmp(ending, endings[j->shape]) == 0) return 0;

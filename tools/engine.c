@@ -1,5 +1,6 @@
 #include "engine.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ static int open_workers(engine *e, const settings *s, const bert_workers **worke
     bert_error err;
     *workers = NULL;
     if (s->threads == 1) return 0;
-    if (bert_pool_open(&e->pool, s->threads > 4096 ? 4096 : (int)s->threads, &err)) return say_failure(&err);
+    if (bert_pool_open(&e->pool, s->threads > INT_MAX ? INT_MAX : (int)s->threads, &err)) return say_failure(&err);
     *workers = bert_pool_workers(e->pool);
     return 0;
 }

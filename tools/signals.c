@@ -9,6 +9,10 @@
 
 enum { GRACE_NS = 400 * 1000 * 1000, PATH_ROOM = 4096 };
 
+/* Those that end a command in order; the last two because they too would leave an unfinished file behind. */
+static const int stopping[] = {SIGINT, SIGTERM, SIGHUP, SIGXCPU};
+enum { N_STOPPING = sizeof stopping / sizeof *stopping };
+
 static volatile sig_atomic_t caught;
 static volatile int stop;
 static volatile sig_atomic_t guarded;
@@ -34,8 +38,8 @@ static void on_time_up(int number) {
 static void fill_standard_descriptors(void) {
     for (int fd = 0; fd <= 2; fd++) {
         if (fcntl(fd, F_GETFD) != -1) continue;
-        /* The lowest free number is fd; read-only, so that writing to a closed stdout is still an error. */
-        if (open("/dev/null", O_RDONLY) < 0) return;
+        /* The lowest free number is fd. Opened the wrong way round: using a closed one is still an error. */
+        if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
     }
 }
 
@@ -45,14 +49,22 @@ static void handle(int number, void (*handler)(int)) {
     sigaction(number, &action, NULL);
 }
 
+/* nohup has it ignored, and means it. */
+static int is_ignored(int number) {
+    struct sigaction action;
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 void signals_open(void) {
     fill_standard_descriptors();
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
     handle(SIGALRM, on_time_up);
     has_timer = timer_create(CLOCK_MONOTONIC, &event, &timer) == 0;
-    handle(SIGINT, on_stop);
-    handle(SIGTERM, on_stop);
+    for (int i = 0; i < N_STOPPING; i++)
+        if (stopping[i] != SIGHUP || !is_ignored(SIGHUP)) handle(stopping[i], on_stop);
+    /* Writes answer EPIPE and EFBIG instead. */
     handle(SIGPIPE, SIG_IGN);
+    handle(SIGXFSZ, SIG_IGN);
 }
 
 const volatile int *signals_flag(void) {
@@ -78,11 +90,10 @@ void signals_guard_file(const char *path) {
 
 int signals_wait_readable(int fd, int forever) {
     /* A signal between the look at the flag and the wait must not be lost: it stays blocked until ppoll lets it in. */
-    sigset_t both, before;
-    sigemptyset(&both);
-    sigaddset(&both, SIGINT);
-    sigaddset(&both, SIGTERM);
-    sigprocmask(SIG_BLOCK, &both, &before);
+    sigset_t all, before;
+    sigemptyset(&all);
+    for (int i = 0; i < N_STOPPING; i++) sigaddset(&all, stopping[i]);
+    sigprocmask(SIG_BLOCK, &all, &before);
     struct pollfd one = {.fd = fd, .events = POLLIN};
     static const struct timespec now = {0};
     int ready = __atomic_load_n(&stop, __ATOMIC_RELAXED) ? 0 : ppoll(&one, 1, forever ? NULL : &now, &before);

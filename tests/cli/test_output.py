@@ -47,6 +47,32 @@ class Files(Case):
         loop = self.folder / "loop.npz"
         loop.symlink_to(loop)
         self.refused(1, "loop.npz: cannot write it", "encode", "-m", TINY, "-o", str(loop), FOX)
+        self.refused(2, "--output: expected the name of a file", "encode", "-m", TINY, "-o", "", FOX)
+        self.refused(1, "/dev/fd/99: cannot write it: Bad file", "encode", "-m", TINY, "-o", "/dev/fd/99", FOX)
+
+    def test_own_descriptors(self):
+        """Other names of stdout go on where it stands, and those behind us go on where we stopped."""
+        wanted = bert("tokenize", "-m", TINY, "a", check=0).stdout
+        for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "-"):
+            path = self.folder / "all.txt"
+            with open(path, "wb") as file:
+                file.write(b"before\n")
+                file.flush()
+                subprocess.run([BERT, "tokenize", "-m", TINY, "-o", name, "--format", "jsonl", "a"], stdout=file, env=environment(), check=True)
+                os.write(file.fileno(), b"behind\n")
+            self.assertEqual(path.read_bytes(), b"before\n" + wanted + b"behind\n", name)
+
+    def test_ending_is_of_the_name(self):
+        (self.folder / "a.b").mkdir()
+        for command in ("tokenize", "encode"):
+            bert(command, "-m", TINY, "-o", str(self.folder / "a.b" / command), "a", check=0)
+            self.assertEqual(len((self.folder / "a.b" / command).read_bytes().splitlines()), 1)
+
+    def test_file_size_limit(self):
+        limited = f"ulimit -f 4; exec '{BERT}' encode -m '{TINY}' -o '{self.folder}/out.jsonl'"
+        done = subprocess.run(["bash", "-c", limited], input=(FOX + "\n").encode() * 50, capture_output=True, env=environment())
+        self.assertEqual((done.returncode, done.stderr), (1, f"bert: {self.folder}/out.jsonl: cannot write: File too large\n".encode()))
+        self.assertEqual(os.listdir(self.folder), [])
 
     def test_full_disk(self):
         for kind in ("jsonl", "npy", "npz", "safetensors", "f32", "text"):
@@ -83,6 +109,12 @@ class Files(Case):
             self.assertEqual((done.returncode, done.stderr, done.stdout.count(b"\n")), (141, b"", 1))
         done = subprocess.run(["bash", "-c", f"'{BERT}' encode -m '{TINY}' a >&-"], capture_output=True, env=environment())
         self.assertEqual((done.returncode, done.stderr), (141, b""))
+
+    def test_closed_stdin(self):
+        done = subprocess.run(["bash", "-c", f"'{BERT}' encode -m '{TINY}' <&-"], capture_output=True, env=environment())
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (1, b"", b"bert: stdin: cannot read: Bad file descriptor\n"))
+        done = subprocess.run(["bash", "-c", f"'{BERT}' encode -m '{TINY}' a <&-"], capture_output=True, env=environment())
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, bert("encode", "-m", TINY, "a").stdout, b""))
 
 
 class Signals(Case):
@@ -142,14 +174,25 @@ class Signals(Case):
         return chunks[0]
 
     def test_no_file_is_left(self):
-        for path in (self.folder / "out.jsonl", self.folder / "out.npz"):
+        for name, number in (("out.jsonl", signal.SIGTERM), ("out.npz", signal.SIGHUP), ("out.npy", signal.SIGXCPU)):
+            path = self.folder / name
             running = self.start("encode", "-m", TINY, "-o", str(path))
             deadline = time.monotonic() + 10
             while not os.listdir(self.folder) and time.monotonic() < deadline:
                 time.sleep(0.01)
             self.assertEqual(len(os.listdir(self.folder)), 1)
-            self.stop(running, signal.SIGTERM)
+            self.stop(running, number)
             self.assertEqual(os.listdir(self.folder), [])
+
+    def test_nohup(self):
+        ignoring = f"trap '' HUP; exec '{BERT}' encode -m '{TINY}'"
+        running = subprocess.Popen(["bash", "-c", ignoring], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
+        running.stdin.write((FOX + "\n").encode())
+        running.stdin.flush()
+        first = running.stdout.readline()
+        running.send_signal(signal.SIGHUP)
+        out, _ = running.communicate((FOX + "\n").encode())
+        self.assertEqual((running.returncode, out), (0, first))
 
     def test_reader_that_sleeps(self):
         """Nobody reads our pipe: the command is stuck in a write, and still ends in time."""

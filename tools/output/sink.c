@@ -96,13 +96,32 @@ static int open_temporary(sink *out, const struct stat *before) {
     return 0;
 }
 
-/* 1: what stands at `path` is opened and written, not replaced (/dev/stdout and its like are links to anything). */
+/* The descriptor of ours that `path` is another name of; -1: none. */
+static int own_descriptor(const char *path) {
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    if (strcmp(path, "/dev/stdout") == 0) return STDOUT_FILENO;
+    if (strcmp(path, "/dev/stderr") == 0) return STDERR_FILENO;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        size_t n = strlen(folders[i]), digits = strncmp(path, folders[i], n) == 0 ? strspn(path + n, "0123456789") : 0;
+        if (digits && digits < 10 && !path[n + digits]) return atoi(path + n);
+    }
+    return -1;
+}
+
+/* 1: what stands at `path` is opened and written, not replaced (in /dev and /proc are links to anything). */
 static int written_in_place(const char *path, const struct stat *now) {
     return !S_ISREG(now->st_mode) || strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
 }
 
 static int open_path(sink *out, const char *path) {
     struct stat now;
+    int own = own_descriptor(path);
+    if (own >= 0) {
+        /* Opened anew, a file behind it would be written from its beginning, over what is there. */
+        out->fd = fcntl(own, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        return out->fd < 0 ? cannot(out, "write it") : 0;
+    }
+    if (!*path) return say_usage("--output: expected the name of a file, found an empty one");
     int exists = stat(path, &now) == 0;
     if (!exists && errno != ENOENT) return cannot(out, "write it");
     if (exists && S_ISDIR(now.st_mode)) return say_error("%s: expected a file to write, found a folder", path);

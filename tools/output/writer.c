@@ -95,11 +95,16 @@ static int no_such_format(const writer_kind *const *list, const char *what, cons
     return status;
 }
 
+const char *writer_ending(const char *path) {
+    if (!path || strncmp(path, "/dev/", 5) == 0) return NULL;
+    const char *slash = strrchr(path, '/');
+    return strrchr(slash ? slash : path, '.');
+}
+
 int writer_choose(const writer_kind **kind, const writer_kind *const *list, const char *name, const char *path) {
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    const char *ending = path ? strrchr(slash ? slash : path, '.') : NULL;
+    const char *ending = writer_ending(path);
     *kind = list[0];
-    if (!name && (!ending || strncmp(path, "/dev/", 5) == 0)) return 0;
+    if (!name && !ending) return 0;
     for (size_t i = 0; list[i]; i++) {
         *kind = list[i];
         if (name ? strcmp(name, list[i]->name) == 0 : strcmp(ending, list[i]->ending) == 0) return 0;

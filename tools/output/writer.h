@@ -106,6 +106,9 @@ int writer_metadata(writer *w, const about *text, int (*add)(writer *w, const ch
 /* Likewise for numerics, weights_hash and heads. */
 int writer_global_metadata(writer *w, int (*add)(writer *w, const char *key, const char *s, size_t n));
 
+/* The ending of the file's name with its dot; NULL: none, or there is no file. */
+const char *writer_ending(const char *path);
+
 /* Picks the format: `name` if not NULL, else by the ending of `path`, else the first of the list (NULL-terminated).
  * Says what there is if it is none of them. */
 int writer_choose(const writer_kind **kind, const writer_kind *const *list, const char *name, const char *path);
