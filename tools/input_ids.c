@@ -18,6 +18,8 @@ static int read_npy_header(input *in) {
     TRY(lines_peek(l, NPY_HEADER_MOST));
     const char *wrong = npy_header_read(&h, l->data + l->begin, l->end - l->begin);
     if (!wrong && (h.kind == 'f' || h.rank < 1 || h.rank > 2)) wrong = "expected integers of shape [T] or [N, T]";
+    /* Rows without bytes: the file's size would say nothing about how many there are. */
+    if (!wrong && h.rank == 2 && h.dim[0] > 0 && h.dim[1] == 0) wrong = "its rows have no ids";
     if (wrong) return say_error("%s: not ids that can be read: %s", l->name, wrong);
     l->begin += h.length;
     in->is_npy = 1;

@@ -97,7 +97,8 @@ static const bert_tensor_info *find_integers(const reference *r, const char *pre
     buffer_print(&full, "%s%s", prefix, name);
     const bert_tensor_info *found = bert_safetensors_find(r->file, full.data);
     buffer_close(&full);
-    if (!found || found->dtype != BERT_I64 || found->rank != 2) return NULL;
+    /* Rows without bytes could be as many as the header likes. */
+    if (!found || found->dtype != BERT_I64 || found->rank != 2 || found->shape[1] == 0) return NULL;
     return !like || (found->shape[0] == like->shape[0] && found->shape[1] == like->shape[1]) ? found : NULL;
 }
 

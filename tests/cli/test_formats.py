@@ -269,3 +269,11 @@ class Verify(Case):
         bert("verify", "-m", TINY, "--against", str(path), "--tolerance", "0.001", stdin=f"{SHORT}\n{FOX}\n", check=1)
         encode("-o", str(path), "--what", "last_hidden_state", "--padding", "longest", FOX, SHORT)
         bert("verify", "-m", TINY, "--against", str(path), "--tolerance", "0", FOX, SHORT, check=0)
+
+    def test_inputs_without_tokens(self):
+        """Rows of no bytes: the header alone says how many."""
+        header = json.dumps({"input_ids": {"dtype": "I64", "shape": [1 << 40, 0], "data_offsets": [0, 0]},
+                             "embedding": {"dtype": "F32", "shape": [1, 40], "data_offsets": [0, 160]}}).encode()
+        path = self.folder / "none.safetensors"
+        path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(160))
+        self.refused(1, "embedding: nothing was compared", "verify", "-m", TINY, "--against", str(path), "-o", "/dev/null")

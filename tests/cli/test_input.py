@@ -136,5 +136,8 @@ class Ids(Case):
             self.assertEqual(npy(done.stdout), npy(wanted))
         path.write_bytes(path.read_bytes()[:-1])
         self.assertIn(b"row 2", bert("encode", "-m", TINY, "--ids", str(path), check=1).stderr)
+        header = "{'descr': '<i8', 'fortran_order': False, 'shape': (576460752303423488, 0), }".ljust(117) + "\n"
+        path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        self.refused(1, "its rows have no ids", "encode", "-m", TINY, "--ids", str(path))
         self.refused(1, "ids.npy: cannot open", "encode", "-m", TINY, "--ids", str(self.folder / "no" / "ids.npy"))
         self.refused(2, "--ids takes the place", "encode", "-m", TINY, "--ids", str(path), "text")

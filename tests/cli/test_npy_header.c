@@ -33,6 +33,8 @@ static const char *read(const char *dict) {
 
 Test(npy_header, refuses) {
     cr_assert_null(read("{'descr': '<i8', 'fortran_order': False, 'shape': (2, 3), }"));
+    cr_assert_null(read("{'descr': '|u1', 'fortran_order': True, 'shape': (2,), }"));
+    cr_assert_null(read("{'descr': '<i8', 'fortran_order': False, 'shape': (), }"));
     static const char *const bad[] = {"",
                                       "{}",
                                       "{'descr': '<i8', 'fortran_order': False}",
@@ -44,7 +46,16 @@ Test(npy_header, refuses) {
                                       "{'descr': '<i8', 'fortran_order': False, 'shape': (x,), }",
                                       "{'descr': '<i8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }",
                                       "{'descr': '<i8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }",
-                                      "{'descr': [('a', '<i8')], 'fortran_order': False, 'shape': (2,), }"};
+                                      "{'descr': [('a', '<i8')], 'fortran_order': False, 'shape': (2,), }",
+                                      "{'descr': '<i8x', 'fortran_order': False, 'shape': (2,), }",
+                                      "{'descr': '<i4294967304', 'fortran_order': False, 'shape': (2,), }",
+                                      "{'descr': '<i', 'fortran_order': False, 'shape': (2,), }",
+                                      "{'descr': '<",
+                                      "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 3",
+                                      "{'descr': '<i8', 'fortran_order': False, 'shape': (2, -3), }",
+                                      "{'descr': '<i8', 'fortran_order': False, 'shape': (2, +3), }",
+                                      "{'descr': '<i8', 'shape': (2,), }",
+                                      "{'descr': '<i8', 'fortran_order': 0, 'shape': (2,), }"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) cr_expect_not_null(read(bad[i]), "%s", bad[i]);
 }
 

@@ -30,11 +30,12 @@ static const char *value_of(const char *dict, const char *key) {
 static const char *read_type(npy_header *h, const char *dict) {
     const char *at = value_of(dict, "'descr'");
     if (!at || *at++ != '\'') return "its type is not a simple one";
-    char order = *at++;
-    h->kind = order ? *at++ : 0;
-    h->size = h->kind ? atoi(at) : 0;
-    if ((order != '<' && order != '|') || !h->kind || !strchr("iuf", h->kind) ||
-        (h->size != 1 && h->size != 2 && h->size != 4 && h->size != 8))
+    char type[4] = {0}; /* <i8 */
+    memcpy(type, at, strnlen(at, 3));
+    h->kind = type[1];
+    h->size = type[2] - '0';
+    if (!strchr("<|", type[0]) || !type[1] || !strchr("iuf", type[1]) || !type[2] || !strchr("1248", type[2]) ||
+        at[3] != '\'')
         return "expected little-endian integers or floats";
     return NULL;
 }
@@ -44,16 +45,24 @@ static const char *read_shape(npy_header *h, const char *dict) {
     if (!at || *at++ != '(') return "it has no shape";
     h->rank = 0;
     h->count = 1;
-    for (; *at && *at != ')'; at += strspn(at, ", ")) {
+    for (; *at != ')'; at += strspn(at, ", ")) {
         char *end;
+        if (*at < '0' || *at > '9' || h->rank == NPY_RANK) return "its shape is not one that is read here";
         unsigned long long n = strtoull(at, &end, 10);
-        if (end == at || *at == '-' || h->rank == NPY_RANK) return "its shape is not one that is read here";
         if (n && h->count > SIZE_MAX / 16 / n) return "its shape is too large";
         h->dim[h->rank++] = (size_t)n;
         h->count *= (size_t)n;
         at = end;
     }
     return NULL;
+}
+
+/* Of one dimension both orders are the same. */
+static const char *read_order(const npy_header *h, const char *dict) {
+    const char *at = value_of(dict, "'fortran_order'");
+    if (at && strncmp(at, "False", 5) == 0) return NULL;
+    if (!at || strncmp(at, "True", 4) != 0) return "it does not say its order";
+    return h->rank > 1 ? "it is in Fortran order" : NULL;
 }
 
 const char *npy_header_read(npy_header *h, const char *bytes, size_t n) {
@@ -66,10 +75,9 @@ const char *npy_header_read(npy_header *h, const char *bytes, size_t n) {
     char *dict = need(length + 1, 1);
     memcpy(dict, bytes + begin, length);
     dict[length] = 0;
-    const char *order = value_of(dict, "'fortran_order'");
     const char *wrong = read_type(h, dict);
     if (!wrong) wrong = read_shape(h, dict);
-    if (!wrong && (!order || (*order != 'F' && h->rank > 1))) wrong = "it is in Fortran order";
+    if (!wrong) wrong = read_order(h, dict);
     h->length = begin + length;
     free(dict);
     return wrong;
