@@ -4,8 +4,8 @@
  *     cc -o patch patch.c $(pkg-config --cflags --libs bert)
  *     ./patch models/bert-base-uncased "paris is the capital of [MASK]." "tokyo is the capital of [MASK]."
  *
- * Both texts must have the same number of tokens and one [MASK]. A tap with `edit` writes the clean hidden states of one
- * layer, either of the tokens that differ or of [MASK] itself, into the corrupted run.
+ * Both texts must have the same number of tokens and one [MASK]. A tap with `edit` writes the clean hidden states of
+ * one layer, either of the tokens that differ or of [MASK] itself, into the corrupted run.
  */
 #include <bert/bert.h>
 #include <stdio.h>

@@ -102,8 +102,8 @@ typedef struct bert_ablate_options {
 typedef struct bert_effects {
     float *embedding; /* [n]: 1 − cosine of the sentence vectors */
     float *tokens;    /* [n, T]: 1 − cosine of each token's last hidden states; NaN for a token that was removed */
-    float *log_prob;  /* [n]: change of the log-probability of the original tokens where they stand, mean over those that
-                         are still there and are not [CLS] or [SEP]; NULL without a head */
+    float *log_prob;  /* [n]: change of the log-probability of the original tokens where they stand, mean over those
+                         that are still there and are not [CLS] or [SEP]; NULL without a head */
 } bert_effects;
 
 enum { BERT_SAID_RECEIVED, BERT_SAID_ROLLOUT, BERT_SAID_NORM, BERT_SAID };
