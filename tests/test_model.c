@@ -204,6 +204,124 @@ Test(model, weights_that_change_after_the_first_use_change_nothing) {
     bert_model_close(&m);
 }
 
+/* An allocator that knows how much has not been given back. */
+static void *counted_get(void *user, size_t n, size_t align) {
+    *(size_t *)user += n;
+    return aligned_alloc(align, (n + align - 1) / align * align);
+}
+static void counted_put(void *user, void *p, size_t n) {
+    *(size_t *)user -= n;
+    free(p);
+}
+
+Test(model, weights_that_were_packed_in_vain_are_given_back) {
+    bert_model *m;
+    char path[4096];
+    size_t held = 0;
+    const bert_memory memory = {&held, counted_get, counted_put};
+    bert_model_options options = BERT_MODEL_OPTIONS_INIT;
+    options.memory = &memory;
+    options.weights = BERT_WEIGHTS_PACKED;
+    path_in(path, "model.safetensors");
+    own_copy("model.safetensors", 0);
+    cr_assert_eq(bert_model_open(&m, folder, &options, &err), BERT_OK, "%s", err.text);
+    const size_t after_open = held;
+    const int fd = open(path, O_WRONLY);
+    cr_assert_eq(pwrite(fd, "\0\0\0\0", 4, 500000), 4);
+    close(fd);
+    for (int i = 0; i < 2; i++) {
+        cr_expect_eq(use(m), BERT_CHANGED, "%s", err.text);
+        cr_expect_eq(held, after_open);
+    }
+    bert_model_close(&m);
+    cr_expect_eq(held, 0);
+}
+
+/* ---- Matrices of one column are matrices. ---- */
+
+typedef struct narrow_file {
+    char header[8192];
+    size_t len, values;
+} narrow_file;
+
+static void add_tensor(narrow_file *f, const char *layer, const char *name, size_t rows, size_t cols) {
+    const size_t n = rows * (cols ? cols : 1);
+    char shape[48];
+    snprintf(shape, sizeof shape, cols ? "%zu,%zu" : "%zu", rows, cols);
+    f->len += (size_t)snprintf(f->header + f->len, sizeof f->header - f->len,
+                               "%s\"%s%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
+                               f->values ? "," : "{", layer, name, shape, 4 * f->values, 4 * (f->values + n));
+    f->values += n;
+}
+
+/* One layer of hidden size h and intermediate size f. */
+static void add_tensors(narrow_file *file, size_t h, size_t f) {
+    static const char LAYER[] = "encoder.layer.0.";
+    static const char *const SQUARE[] = {"attention.self.query", "attention.self.key", "attention.self.value",
+                                         "attention.output.dense"};
+    static const char *const NORMS[] = {"attention.output.LayerNorm", "output.LayerNorm"};
+    char name[64];
+    add_tensor(file, "", "embeddings.word_embeddings.weight", 3, h);
+    add_tensor(file, "", "embeddings.position_embeddings.weight", 2, h);
+    add_tensor(file, "", "embeddings.token_type_embeddings.weight", 2, h);
+    add_tensor(file, "", "embeddings.LayerNorm.weight", h, 0);
+    add_tensor(file, "", "embeddings.LayerNorm.bias", h, 0);
+    for (int i = 0; i < 4; i++) {
+        snprintf(name, sizeof name, "%s.weight", SQUARE[i]);
+        add_tensor(file, LAYER, name, h, h);
+        snprintf(name, sizeof name, "%s.bias", SQUARE[i]);
+        add_tensor(file, LAYER, name, h, 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "%s.weight", NORMS[i]);
+        add_tensor(file, LAYER, name, h, 0);
+        snprintf(name, sizeof name, "%s.bias", NORMS[i]);
+        add_tensor(file, LAYER, name, h, 0);
+    }
+    add_tensor(file, LAYER, "intermediate.dense.weight", f, h);
+    add_tensor(file, LAYER, "intermediate.dense.bias", f, 0);
+    add_tensor(file, LAYER, "output.dense.weight", h, f);
+    add_tensor(file, LAYER, "output.dense.bias", h, 0);
+}
+
+/* All values ½: the residual stream is the same in every column, so LayerNorm leaves its bias. */
+Test(model, matrices_of_one_column) {
+    static const size_t SIZES[][2] = {{1, 1}, {2, 1}, {1, 3}}, start[2] = {0, 2};
+    static const int32_t ids[2] = {1, 2};
+    for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
+        const size_t h = SIZES[i][0], f = SIZES[i][1];
+        char config[256], weights[16384];
+        narrow_file file = {.len = 0};
+        const int n = snprintf(config, sizeof config,
+                               "{\"vocab_size\":3,\"hidden_size\":%zu,\"num_hidden_layers\":1,"
+                               "\"num_attention_heads\":1,\"intermediate_size\":%zu,"
+                               "\"max_position_embeddings\":2,\"type_vocab_size\":2}", h, f);
+        add_tensors(&file, h, f);
+        file.header[file.len++] = '}';
+        const uint64_t len = file.len;
+        memcpy(weights, &len, 8);
+        memcpy(weights + 8, file.header, file.len);
+        for (size_t k = 0; k < file.values; k++) memcpy(weights + 8 + file.len + 4 * k, &(float){0.5f}, 4);
+        const bert_file files[] = {{"config.json", config, (size_t)n},
+                                   {"model.safetensors", weights, 8 + file.len + 4 * file.values}};
+        const bert_batch batch = {sizeof batch, 1, start, ids, NULL};
+        bert_model *m;
+        bert_session *s;
+        float last[4];
+        bert_tap tap = BERT_TAP_INIT;
+        tap.layer = 1, tap.dst = last, tap.dst_len = 4;
+        cr_assert_eq(bert_model_open_files(&m, files, 2, NULL, &err), BERT_OK, "%s", err.text);
+        cr_assert_eq(bert_session_open(&s, m, NULL, &err), BERT_OK);
+        for (int pass = 0; pass < 2; pass++) { /* from the file, then packed */
+            memset(last, 0, sizeof last);
+            cr_assert_eq(bert_run(s, &batch, &tap, 1, NULL, &err), BERT_OK, "%s", err.text);
+            for (size_t k = 0; k < 2 * h; k++) cr_expect_eq(last[k], 0.5f);
+        }
+        bert_session_close(&s);
+        bert_model_close(&m);
+    }
+}
+
 Test(model, finite_check_names_the_tensor) {
     bert_model *m;
     char dir[4096];

@@ -80,7 +80,7 @@ static void forget(loader *l) {
 static void select_params(loader *l, bool vectors) {
     size_t kept = 0;
     for (size_t i = 0; i < l->n_params; i++)
-        if ((l->params[i]->cols == 1) == vectors) l->params[kept++] = l->params[i];
+        if (l->params[i]->vector == vectors) l->params[kept++] = l->params[i];
     l->n_params = kept;
 }
 

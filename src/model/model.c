@@ -137,9 +137,10 @@ void bert_model_close(bert_model **model) {
 static bert_status pack_locked(bert_model *m, bert_error *err) {
     if (atomic_load_explicit(&m->packed, memory_order_relaxed)) return BERT_OK;
     TRY(bert_weights_load_matrices(&m->weights, m->kernels, &m->memory, m->has_workers ? &m->workers : NULL, err));
-    TRY(bert_checkpoint_unchanged(&m->checkpoint, err));
-    atomic_store_explicit(&m->packed, true, memory_order_release);
-    return BERT_OK;
+    const bert_status status = bert_checkpoint_unchanged(&m->checkpoint, err);
+    if (status == BERT_OK) atomic_store_explicit(&m->packed, true, memory_order_release);
+    else bert_arena_close(&m->weights.matrices); /* the next pass tries again */
+    return status;
 }
 
 static bert_status pack(bert_model *m, bert_error *err) {

@@ -181,6 +181,7 @@ static bert_status bind_one(void *user, const weight *w, bert_param *param, cons
     stored->used = 1;
     param->rows += rows;
     param->cols = cols;
+    param->vector = w->kind == VECTOR;
     param->panels = w->kind == MATRIX && b->panels;
     param->part[param->parts++] = stored;
     b->weights->parameters += stored->info->count;

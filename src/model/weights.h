@@ -15,6 +15,7 @@ enum { BERT_MAX_PARTS = 3 };
  * tensors (query, key and value become one matrix, so that a layer needs one product for all three). */
 typedef struct bert_param {
     size_t rows, cols;
+    bool vector; /* a bias or half of a LayerNorm; a matrix can have one column too */
     bool panels; /* data is packed for the kernels (kernels.h); else row-major as in the file */
     int parts;   /* 0: absent */
     const bert_stored *part[BERT_MAX_PARTS];
