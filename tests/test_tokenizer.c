@@ -116,6 +116,7 @@ Test(tokenizer, refused) {
         {"vocab.txt", VOCAB, "{\"do_lower_case\":1}", "do_lower_case", BERT_BAD_FILE},
         {"vocab.txt", VOCAB, "{\"cls_token\":\"<s>\"}", "<s>", BERT_BAD_FILE},
         {"vocab.txt", VOCAB, "[]", "tokenizer_config.json", BERT_BAD_FILE},
+        {"vocab.txt", VOCAB, "{\"added_tokens_decoder\":[1]}", "added_tokens_decoder", BERT_BAD_FILE},
         {"tokenizer.json", "{\"model\":{\"type\":\"Unigram\"}}", "{}", "XLM-RoBERTa", BERT_UNSUPPORTED},
         {"tokenizer.json", "{\"model\":{\"type\":\"BPE\"}}", "{}", "RoBERTa", BERT_UNSUPPORTED},
         {"tokenizer.json", "{}", "{}", "model", BERT_BAD_FILE},

@@ -54,6 +54,8 @@ static bert_status load_further(bert_loader *loader, bert_json root, const char 
 /* "added_tokens_decoder": {"100": {"content": "[UNK]", …}, …} */
 static bert_status load_decoder_list(bert_loader *loader, bert_json list) {
     bert_json key, value;
+    if (bert_json_kind_of(list) != BERT_JSON_OBJECT)
+        return bert_fail(loader->err, BERT_BAD_FILE, "%s: added_tokens_decoder is not an object", loader->file);
     for (size_t place = 0; bert_json_next(list, &place, &key, &value);) {
         bert_declared token;
         bool special = false;
