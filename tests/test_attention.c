@@ -1,6 +1,7 @@
 /* bert/attention.h: the worked examples, every kind of mask against float64 and against what it means, the same bits
  * whatever computes, memory that grows with T, and the encoder's own bits from plain arrays. */
 #include <criterion/criterion.h>
+#include <fenv.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -554,4 +555,25 @@ Test(attention, multi_head_over_memory) {
     cr_expect_eq(bert_multi_head_run(&m, NULL, &err), BERT_INVALID_ARGUMENT);
     for (size_t i = 0; i < 4; i++) free((float *)p[i].weight), free((float *)p[i].bias);
     free(x), free(memory), free(gamma), free(beta), free(plain), free(normed);
+}
+
+/* A long head is set up on the calling thread: its scale must not be rounded as the host has it. */
+Test(attention, long_heads_under_a_host_that_rounds_to_zero) {
+    enum { LONG = 200 };
+    for (size_t d = 1; d <= 12; d++) {
+        float *x = random_floats(LONG * d), *result[2] = {filled(LONG * d), filled(LONG * d)};
+        for (int strange = 0; strange < 2; strange++) {
+            bert_attention a = BERT_ATTENTION_INIT;
+            bert_error err;
+            a.tq = a.tk = LONG, a.d = d, a.q = a.k = a.v = x, a.result = result[strange];
+            if (strange) fesetround(FE_TOWARDZERO);
+            const bert_status status = bert_attention_run(&a, NULL, &err);
+            fesetround(FE_TONEAREST);
+            cr_assert_eq(status, BERT_OK, "%s", err.text);
+        }
+        cr_expect(memcmp(result[0], result[1], LONG * d * sizeof *x) == 0, "D %zu", d);
+        free(x);
+        free(result[0]);
+        free(result[1]);
+    }
 }

@@ -178,6 +178,31 @@ Test(encoder, hostile_floating_point_environment) {
         bert_pool_close(&pool);
     }
 }
+
+static int zero_head(void *user, const bert_view *view) {
+    (void)user;
+    memset(view->data, 0, view->dim[1] * view->dim[2] * sizeof *view->data);
+    return 0;
+}
+
+/* Likewise where somebody looks in between, and sums are made anew. */
+Test(encoder, hostile_floating_point_environment_between_steps) {
+    float words[TOKENS * H], last[2][TOKENS * H];
+    bert_session *s = open_session(model, NULL);
+    const bert_batch batch = whole_batch();
+    for (int strange = 0; strange < 2; strange++) {
+        bert_tap taps[] = {tap_of(BERT_SITE_WORD, 0, words, TOKENS * H), tap_of(BERT_SITE_HEAD_OUTPUT, 0, NULL, 0),
+                           tap_of(BERT_SITE_HIDDEN_STATES, L, last[strange], TOKENS * H)};
+        taps[1].head = 1, taps[1].edit = 1, taps[1].got = zero_head;
+        const unsigned usual = _mm_getcsr();
+        if (strange) _mm_setcsr(0x8000u | 0x6000u | 0x0040u);
+        const bert_status status = bert_run(s, &batch, taps, 3, NULL, &err);
+        _mm_setcsr(usual);
+        cr_assert_eq(status, BERT_OK, "%s", err.text);
+    }
+    cr_expect(memcmp(last[0], last[1], sizeof last[0]) == 0);
+    bert_session_close(&s);
+}
 #endif
 
 /* ---- Taps. ---- */

@@ -1,9 +1,9 @@
 /* attention/scaled.c: scaled dot-product attention of any number of texts and heads. */
 #include <math.h>
-#include <string.h>
 
 #include "attention/compute.h"
 #include "base/error.h"
+#include "base/fpenv.h"
 #include "base/parallel.h"
 #include "base/size.h"
 
@@ -88,8 +88,10 @@ static bert_status run_heads(attention_job *j, bert_error *err) {
 static bert_status run_long_heads(attention_job *j, bert_error *err) {
     for (size_t i = 0; i < j->a->batch * j->a->heads; i++) {
         const bert_attend_mask mask = mask_of(j->a, i);
+        const uint64_t host = bert_fpenv_enter(); /* scale is rounded to float here */
         const bert_attend head = head_of(j->a, i, &mask);
         bert_attend_pack(j->compute->kernels, &head, j->packed);
+        bert_fpenv_leave(host);
         j->head = &head;
         TRY(bert_parallel(j->compute->workers, bert_attend_blocks(&head), block_item, j, err));
     }

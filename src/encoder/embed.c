@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/fpenv.h"
 #include "base/size.h"
 #include "encoder/session.h"
 #include "encoder/taps.h"
@@ -64,7 +65,9 @@ static bert_status show_parts(bert_pass *pass, bert_error *err) {
     TRY(bert_taps_emit(pass, BERT_SITE_WORD, 0, word, h, err));
     TRY(bert_taps_emit(pass, BERT_SITE_POSITION, 0, position, h, err));
     TRY(bert_taps_emit(pass, BERT_SITE_TYPE, 0, type, h, err));
+    const uint64_t host = bert_fpenv_enter();
     add_rows(pass->b.sum, word, type, position, step);
+    bert_fpenv_leave(host);
     return BERT_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/fpenv.h"
 #include "encoder/session.h"
 #include "encoder/taps.h"
 
@@ -58,9 +59,11 @@ static bert_status split_by_heads(bert_pass *pass, results_job *j, bert_error *e
 
 /* sum [T, H] += what an edit changed in the results of the heads. */
 static void add_changes(float *sum, const float *edited, const float *before, size_t heads, size_t floats) {
+    const uint64_t host = bert_fpenv_enter();
     for (size_t head = 0; head < heads; head++, edited += floats, before += floats)
         for (size_t i = 0; i < floats; i++)
             if (edited[i] != before[i]) sum[i] += edited[i] - before[i];
+    bert_fpenv_leave(host);
 }
 
 static results_job job_of(const bert_pass *pass, size_t layer, size_t text, const float *x, size_t ldx) {

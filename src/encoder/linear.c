@@ -1,5 +1,6 @@
 /* encoder/linear.c: a pass's linear layers and row operations, divided among the workers. */
 #include "base/error.h"
+#include "base/fpenv.h"
 #include "base/size.h"
 #include "encoder/session.h"
 
@@ -125,6 +126,9 @@ bert_status bert_pass_layer_norm(bert_pass *pass, float *y, const float *x, cons
 }
 
 bert_status bert_pass_check_finite(const bert_pass *pass, const float *x, size_t n, size_t layer, bert_error *err) {
-    if (bert_all_finite(pass->session->kernels, x, n)) return BERT_OK;
+    const uint64_t host = bert_fpenv_enter();
+    const int finite = bert_all_finite(pass->session->kernels, x, n);
+    bert_fpenv_leave(host);
+    if (finite) return BERT_OK;
     return bert_fail(err, BERT_NOT_FINITE, "layer %zu: a value is NaN or infinite", layer);
 }
