@@ -226,6 +226,54 @@ static const char *real_model(char dir[4096]) {
     return NULL;
 }
 
+/* Hidden states so large that the vector's length overflows: said by the pooling, not taken for a wish to stop. */
+Test(embed, a_vector_without_a_length_is_an_error) {
+    static const char *const FILES[] = {"config.json", "vocab.txt", "model.safetensors"};
+    static const char GAMMA[] = "encoder.layer.2.output.LayerNorm.weight";
+    char dir[] = "/tmp/bert-embed-XXXXXX", from[4096], to[4096];
+    cr_assert_not_null(mkdtemp(dir));
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(from, sizeof from, "%s/models/tiny-bert/%s", getenv("BERT_TEST_DATA"), FILES[i]);
+        snprintf(to, sizeof to, "%s/%s", dir, FILES[i]);
+        if (i < 2) cr_assert_eq(symlink(from, to), 0);
+    }
+    bert_safetensors *weights;
+    cr_assert_eq(bert_safetensors_open(&weights, from, &err), BERT_OK, "%s", err.text);
+    char prefixed[64];
+    snprintf(prefixed, sizeof prefixed, "bert.%s", GAMMA);
+    const bert_tensor_info *gamma = bert_safetensors_find(weights, GAMMA);
+    if (!gamma) gamma = bert_safetensors_find(weights, prefixed);
+    cr_assert(gamma && gamma->dtype == BERT_F32);
+    FILE *original = fopen(from, "rb"), *copy = fopen(to, "w+b");
+    for (int c; (c = getc(original)) != EOF;) putc(c, copy);
+    fseek(copy, (long)gamma->offset, SEEK_SET);
+    for (size_t i = 0; i < gamma->count; i++) fwrite(&(float){1e30f}, sizeof(float), 1, copy);
+    fclose(original);
+    fclose(copy);
+    bert_safetensors_close(&weights);
+
+    bert_pipeline *p;
+    bert_session *s;
+    float vector[40];
+    bert_embed_options options = BERT_EMBED_OPTIONS_INIT;
+    options.normalize = 1;
+    cr_assert_eq(bert_pipeline_open(&p, dir, NULL, &err), BERT_OK, "%s", err.text);
+    cr_assert_eq(bert_session_open(&s, bert_pipeline_model(p), NULL, &err), BERT_OK);
+    const bert_text text = {"hello", 5, NULL, 0};
+    cr_expect_eq(bert_embed(s, p, vector, &text, 1, &options, NULL, &err), BERT_NOT_FINITE, "%s", err.text);
+    cr_expect_eq(err.code, BERT_NOT_FINITE);
+    cr_expect_not_null(strstr(err.text, "sentence vector"), "%s", err.text);
+    options.normalize = 0;
+    cr_expect_eq(bert_embed(s, p, vector, &text, 1, &options, NULL, &err), BERT_OK, "%s", err.text);
+    bert_session_close(&s);
+    bert_pipeline_close(&p);
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(to, sizeof to, "%s/%s", dir, FILES[i]);
+        unlink(to);
+    }
+    rmdir(dir);
+}
+
 Test(embed, sentence_vectors_of_all_minilm_l6_v2) {
     char dir[4096], path[4096];
     bert_pipeline *p;

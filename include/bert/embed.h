@@ -81,7 +81,7 @@ BERT_API BERT_MUST_USE bert_status bert_embed(bert_session *session, const bert_
 
 /* Pools one text's hidden states [T, H] (and its pooler output [H], NULL unless that is the pooling) the way
  * bert_embed does: dst [dim]. For callers that run the model themselves to get more than the vector.
- * BERT_NOT_FINITE if the vector has no length to be divided by. */
+ * BERT_NOT_FINITE if a value of the vector, or the length that it is to be divided by, is NaN or infinite. */
 BERT_API BERT_MUST_USE bert_status bert_pipeline_pool(const bert_pipeline *pipeline, float *dst, const float *hidden,
                                                       const float *pooler, const bert_encoding *tokens,
                                                       const bert_embed_options *options, bert_error *err);

@@ -27,7 +27,8 @@ typedef struct embedder {
     int32_t *ids, *types; /* [capacity] */
     size_t capacity;
     bert_error *err;
-    bert_status status; /* of the pooling, since a callback can only stop */
+    bert_status status; /* of the pooling, and what it says: a callback can only stop the pass */
+    bert_error error;
 } embedder;
 
 static int by_length(const void *a, const void *b) {
@@ -41,7 +42,7 @@ static int take_vector(void *user, const bert_view *view) {
     const placed *p = &e->pass[view->text];
     float *dst = e->dst + p->text * e->plan.dim;
     const float *pooler = view->site == BERT_SITE_POOLER ? view->data : NULL;
-    e->status = bert_pool_tokens(&e->plan, e->pipeline, dst, e->full, view->data, p->tokens, pooler, e->err);
+    e->status = bert_pool_tokens(&e->plan, e->pipeline, dst, e->full, view->data, p->tokens, pooler, &e->error);
     return e->status != BERT_OK;
 }
 
@@ -77,7 +78,9 @@ static bert_status run_pass(embedder *e, const placed *pass, size_t n, size_t to
     e->pass = pass;
     e->status = BERT_OK;
     const bert_status status = bert_run(e->session, &batch, &tap, 1, e->plan.options.run, e->err);
-    return e->status != BERT_OK ? e->status : status;
+    if (e->status == BERT_OK) return status;
+    if (e->err) *e->err = e->error;
+    return e->status;
 }
 
 /* Texts in order of length, as many in a pass as its token budget takes, at least one. */

@@ -109,10 +109,11 @@ static void pool_one(bert_pooling pooling, float *y, const float *x, size_t t, s
     }
 }
 
-/* x / max(‖x‖, 1e-12), as torch.nn.functional.normalize. */
-static void normalize(const bert_kernels *kernels, float *x, size_t n) {
+/* x / max(‖x‖, 1e-12), as torch.nn.functional.normalize; false where the length overflows, which would leave zeros. */
+static bool normalize(const bert_kernels *kernels, float *x, size_t n) {
     const float length = sqrtf(bert_sum_squares(kernels, x, n));
     divide(x, n, length > 1e-12f ? length : 1e-12f);
+    return isfinite(length);
 }
 
 bert_status bert_pool_tokens(const bert_embed_plan *plan, const bert_pipeline *pipeline, float *dst, float *full,
@@ -122,11 +123,12 @@ bert_status bert_pool_tokens(const bert_embed_plan *plan, const bert_pipeline *p
     const uint64_t host = bert_fpenv_enter();
     for (size_t i = 0; i < plan->n_poolings; i++)
         pool_one(plan->pooling[i], full + i * h, hidden, tokens, h, pooler);
-    if (plan->normalize) normalize(kernels, full, plan->dim);
+    const bool has_length = !plan->normalize || normalize(kernels, full, plan->dim);
     memcpy(dst, full, plan->dim * sizeof *dst);
-    const int finite = bert_all_finite(kernels, dst, plan->dim);
+    const bool finite = has_length && bert_all_finite(kernels, dst, plan->dim);
     bert_fpenv_leave(host);
-    return finite ? BERT_OK : bert_fail(err, BERT_NOT_FINITE, "the sentence vector has a NaN or infinite value");
+    if (finite) return BERT_OK;
+    return bert_fail(err, BERT_NOT_FINITE, "the sentence vector has a value or a length that is NaN or infinite");
 }
 
 bert_status bert_pipeline_pool(const bert_pipeline *pipeline, float *dst, const float *hidden, const float *pooler,
