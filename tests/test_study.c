@@ -1,6 +1,7 @@
 /* Rollout, norms, distance, entropy against float64 goldens (scripts/make_study_goldens.py), and on maps that can be
  * worked out by hand. */
 #include <criterion/criterion.h>
+#include <fenv.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,8 +163,22 @@ Test(study, errors) {
     bert_study want = BERT_STUDY_INIT;
     want.entropy = entropy;
     cr_expect_eq(bert_study_run(session, &want, ids, NULL, 0, NULL, &err), BERT_INVALID_ARGUMENT);
-    cr_expect_eq(bert_study_run(session, &want, ids, NULL, 65, NULL, &err), BERT_INVALID_ARGUMENT);
+    cr_expect_eq(bert_study_run(session, &want, ids, NULL, 65, NULL, &err), BERT_TOO_LONG);
     ids[1] = -1;
     cr_expect_eq(bert_study_run(session, &want, ids, NULL, 4, NULL, &err), BERT_INVALID_ARGUMENT);
     cr_expect(strstr(err.text, "id -1"), "%s", err.text);
+}
+
+Test(study, rollout_under_a_host_that_rounds_to_zero) {
+    enum { T = 3 };
+    static const float weights[2 * T * T] = {.3f, .3f, .4f, .1f, .2f, .7f, .6f, .3f, .1f,
+                                             .5f, .4f, .1f, .2f, .2f, .6f, .9f, .05f, .05f};
+    float rollout[2][T * T];
+    for (int strange = 0; strange < 2; strange++) {
+        if (strange) fesetround(FE_TOWARDZERO);
+        const bert_status status = bert_rollout(rollout[strange], weights, 2, 1, T, &err);
+        fesetround(FE_TONEAREST);
+        cr_assert_eq(status, BERT_OK, "%s", err.text);
+    }
+    cr_expect(memcmp(rollout[0], rollout[1], sizeof rollout[0]) == 0);
 }

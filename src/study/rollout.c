@@ -51,7 +51,9 @@ void bert_rollout_step(bert_rollout_state *state, const float *weights, size_t h
 }
 
 void bert_rollout_result(const bert_rollout_state *state, float *rollout) {
+    const uint64_t host = bert_fpenv_enter();
     for (size_t i = 0; i < state->tokens * state->tokens; i++) rollout[i] = (float)state->so_far[i];
+    bert_fpenv_leave(host);
 }
 
 bert_status bert_rollout(float *rollout, const float *weights, size_t layers, size_t heads, size_t tokens,

@@ -23,8 +23,8 @@ typedef struct student {
     bert_rollout_state rollout;
     bert_tap taps[MAX_TAPS];
     size_t n_taps;
-    bert_error *err;
-    bert_status status; /* of what happens here, since a tap can only stop */
+    bert_status status; /* of what happens here, and what it says: a tap can only stop the pass */
+    bert_error error;
 } student;
 
 static int take_input(void *user, const bert_view *view) {
@@ -77,7 +77,7 @@ static int take_sum(void *user, const bert_view *view) {
     const bert_block block = {.weights = s->weights, .f = s->f, .input = s->input, .sum = view->data,
                               .gamma = s->session->weights->layer[layer].out_gamma.data, .eps = s->eps,
                               .heads = s->heads, .tokens = s->tokens, .hidden = s->hidden};
-    s->status = bert_block_norms(s->want.block_norms + layer * s->tokens * s->tokens, &block, s->err);
+    s->status = bert_block_norms(s->want.block_norms + layer * s->tokens * s->tokens, &block, &s->error);
     return s->status != BERT_OK;
 }
 
@@ -113,6 +113,7 @@ static bert_status study(student *s, bert_session *session, const bert_batch *ba
                          bert_error *err) {
     TRY(prepare(s, err));
     const bert_status ran = bert_run(session, batch, s->taps, s->n_taps, options, err);
+    if (s->status != BERT_OK && err) *err = s->error;
     TRY(s->status != BERT_OK ? s->status : ran);
     if (s->want.rollout) bert_rollout_result(&s->rollout, s->want.rollout);
     return BERT_OK;
@@ -124,10 +125,12 @@ bert_status bert_study_run(bert_session *session, const bert_study *wanted, cons
     const size_t start[2] = {0, tokens};
     const bert_batch batch = {sizeof batch, 1, start, ids, types};
     student s = {.session = session, .want = BERT_STUDY_INIT, .heads = model.heads, .tokens = tokens,
-                 .hidden = model.hidden, .eps = model.layer_norm_eps, .err = err};
-    if (tokens == 0 || tokens > model.positions || (options && options->first_layer > 0))
-        return bert_fail(err, BERT_INVALID_ARGUMENT, "a study needs 1 to %zu tokens, from layer 0 on, found %zu",
-                         model.positions, tokens);
+                 .hidden = model.hidden, .eps = model.layer_norm_eps};
+    if (tokens == 0 || bert_run_options_or_default(options).first_layer > 0)
+        return bert_fail(err, BERT_INVALID_ARGUMENT, "a study needs tokens, from layer 0 on, found %zu", tokens);
+    if (tokens > model.positions)
+        return bert_fail(err, BERT_TOO_LONG, "a study of %zu tokens, the model has %zu positions", tokens,
+                         model.positions);
     memcpy(&s.want, wanted, wanted->size < sizeof s.want ? wanted->size : sizeof s.want);
     const bert_status status = study(&s, session, &batch, options, err);
     bert_rollout_close(&s.rollout);
