@@ -323,8 +323,10 @@ Test(encoder, starting_in_the_middle_gives_the_same_bits) {
         bert_run_options options = BERT_RUN_OPTIONS_INIT;
         options.first_layer = layer;
         options.hidden = all + (size_t)layer * TOKENS * H;
+        bert_batch without_ids = batch;
+        without_ids.ids = NULL;
         const bert_tap last = tap_of(BERT_SITE_HIDDEN_STATES, L, rest, TOKENS * H);
-        cr_assert_eq(bert_run(s, &batch, &last, 1, &options, &err), BERT_OK, "%s", err.text);
+        cr_assert_eq(bert_run(s, layer % 2 ? &batch : &without_ids, &last, 1, &options, &err), BERT_OK, "%s", err.text);
         cr_expect(memcmp(rest, all + L * TOKENS * H, sizeof rest) == 0, "from layer %d", (int)layer);
     }
     bert_session_close(&s);
@@ -378,6 +380,18 @@ Test(encoder, arguments_out_of_range) {
     bert_run_options middle = BERT_RUN_OPTIONS_INIT;
     middle.first_layer = 2;
     expect_error(s, &good, &last, &middle, BERT_INVALID_ARGUMENT, "first_layer 2");
+    static const float states[TOKENS * H];
+    middle.hidden = states;
+    tap = tap_of(BERT_SITE_HIDDEN_STATES, 1, dst, TOKENS * H);
+    expect_error(s, &good, &tap, &middle, BERT_INVALID_ARGUMENT, "starts behind it");
+    tap = tap_of(BERT_SITE_WORD, 0, dst, TOKENS * H);
+    expect_error(s, &good, &tap, &middle, BERT_INVALID_ARGUMENT, "starts behind it");
+    batch = good;
+    batch.ids = NULL;
+    expect_error(s, &batch, &last, NULL, BERT_INVALID_ARGUMENT, "no ids");
+    batch = good;
+    batch.size = 0;
+    expect_error(s, &batch, &last, NULL, BERT_INVALID_ARGUMENT, "size is not set");
     bert_session_close(&s);
 }
 

@@ -18,7 +18,7 @@ static bert_status check_text(const bert_pass *pass, size_t i, bert_error *err) 
         return bert_fail(err, BERT_TOO_LONG, "text %zu of the batch has %zu tokens, the model has %zu positions", i,
                          b->start[i + 1] - b->start[i], c->positions);
     for (size_t k = b->start[i]; k < b->start[i + 1]; k++) {
-        if (b->ids[k] < 0 || (size_t)b->ids[k] >= c->vocab)
+        if (b->ids && (b->ids[k] < 0 || (size_t)b->ids[k] >= c->vocab))
             return bert_fail(err, BERT_INVALID_ARGUMENT, "text %zu of the batch: id %d, expected 0 to %zu", i,
                              (int)b->ids[k], c->vocab - 1);
         if (b->types && (b->types[k] < 0 || (size_t)b->types[k] >= c->types))
@@ -30,6 +30,9 @@ static bert_status check_text(const bert_pass *pass, size_t i, bert_error *err) 
 
 static bert_status check_batch(bert_pass *pass, bert_error *err) {
     const bert_batch *b = pass->batch;
+    if (b->size < sizeof *b) return bert_fail(err, BERT_INVALID_ARGUMENT, "the batch: size is not set");
+    if (!b->ids && !pass->options.hidden)
+        return bert_fail(err, BERT_INVALID_ARGUMENT, "the batch has no ids, and no hidden states are given instead");
     if (b->n == 0 || b->start[0] != 0 || b->n > INT32_MAX)
         return bert_fail(err, BERT_INVALID_ARGUMENT, "the batch has no texts, or start[0] is not 0");
     for (size_t i = 0; i < b->n; i++) {

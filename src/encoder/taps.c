@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/size.h"
 
 enum shape { ROWS /* [T, H] */, WIDE /* [T, F] */, HEADS /* [A, T, D] */, RESULTS /* [A, T, H] */, MAPS /* [A, T, T] */,
              CROSS_MAPS /* [A, T, Tm] */, VECTOR /* [H] */ };
@@ -122,6 +121,12 @@ size_t bert_tap_size(const bert_model *model, const bert_batch *batch, const ber
 
 /* ---- Planning. ---- */
 
+/* A pass that starts in the middle never comes to it. A tap of all layers gets those from there on. */
+static bool comes_before(const bert_pass *pass, const bert_tap *tap) {
+    if (!pass->options.hidden || tap->site == BERT_SITE_POOLER) return false;
+    return comes_once(tap->site) || (tap->layer >= 0 && tap->layer < pass->options.first_layer);
+}
+
 static bert_status check_tap(const bert_pass *pass, const bert_tap *tap, size_t number, bert_error *err) {
     const extent e = extent_of(pass);
     const bert_config *c = e.config;
@@ -129,6 +134,9 @@ static bert_status check_tap(const bert_pass *pass, const bert_tap *tap, size_t 
     if (!tap_fits(c, tap))
         return bert_fail(err, BERT_INVALID_ARGUMENT, "tap %zu: no site %d, layer %d, head %d in a model of %zu × %zu",
                          number, (int)tap->site, (int)tap->layer, (int)tap->head, c->layers, c->heads);
+    if (comes_before(pass, tap))
+        return bert_fail(err, BERT_INVALID_ARGUMENT, "tap %zu: %s of layer %d: the pass starts behind it, at layer %d",
+                         number, SITES[tap->site].name, (int)tap->layer, (int)pass->options.first_layer);
     if (!tap->dst && !tap->got)
         return bert_fail(err, BERT_INVALID_ARGUMENT, "tap %zu: neither dst nor got is given", number);
     if (tap->site == BERT_SITE_POOLER && !bert_model_has_pooler(pass->session->model))

@@ -10,7 +10,7 @@ BERT_MUST_USE bert_status bert_taps_plan(bert_pass *pass, bert_error *err);
 /* Whether anybody asked for the site in this layer. */
 bool bert_taps_wanted(const bert_pass *pass, bert_site site, size_t layer);
 
-/* Gives a site's values of all texts to the taps that asked: copies to dst, then calls got. `data` is where the first
+/* Gives a site's values of all texts to the taps that asked: calls got, then copies to dst. `data` is where the first
  * text's view begins, `row` the stride between tokens; not for maps and results by heads. */
 BERT_MUST_USE bert_status bert_taps_emit(bert_pass *pass, bert_site site, size_t layer, float *data, size_t row,
                                          bert_error *err);
