@@ -95,6 +95,8 @@ Test(modules, refusals_name_what_is_wrong) {
     expect_refused("no pooling mode", BERT_BAD_FILE);
     put("1_Pooling/config.json", "{\"pooling_mode\":\"nonesuch\"}");
     expect_refused("nonesuch", BERT_UNSUPPORTED);
+    put("1_Pooling/config.json", "{\"pooling_mode\":[\"cls\",\"cls\",\"cls\",\"cls\",\"cls\",\"cls\",\"cls\"]}");
+    expect_refused("more than 6", BERT_UNSUPPORTED);
     put("modules.json", "[{\"path\":\"2_CNN\",\"type\":\"sentence_transformers.models.CNN\"}]");
     expect_refused("models.CNN", BERT_UNSUPPORTED);
     put("modules.json", "[{\"path\":\"../other\",\"type\":\"sentence_transformers.models.Pooling\"}]");
@@ -224,6 +226,35 @@ static const char *real_model(char dir[4096]) {
         if (there) return dir;
     }
     return NULL;
+}
+
+/* Options of a caller whose header had no `strict` yet: what stands behind their size is not looked at. */
+Test(embed, options_of_an_older_header) {
+    char dir[] = "/tmp/bert-embed-XXXXXX", from[4096], to[4096];
+    static const char *const FILES[] = {"config.json", "vocab.txt", "model.safetensors", "sentence_bert_config.json"};
+    cr_assert_not_null(mkdtemp(dir));
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(from, sizeof from, "%s/models/tiny-bert/%s", getenv("BERT_TEST_DATA"), FILES[i]);
+        snprintf(to, sizeof to, "%s/%s", dir, FILES[i]);
+        if (i < 3) cr_assert_eq(symlink(from, to), 0);
+    }
+    FILE *config = fopen(to, "w");
+    fputs("{\"max_seq_length\": 1000}", config); /* more than the model has: an error if strict */
+    fclose(config);
+    bert_model_options model = BERT_MODEL_OPTIONS_INIT;
+    bert_pipeline_options options = BERT_PIPELINE_OPTIONS_INIT;
+    bert_pipeline *p;
+    options.model = &model;
+    model.strict = 1;
+    cr_expect_eq(bert_pipeline_open(&p, dir, &options, &err), BERT_BAD_FILE, "%s", err.text);
+    model.size = offsetof(bert_model_options, strict);
+    cr_expect_eq(bert_pipeline_open(&p, dir, &options, &err), BERT_OK, "%s", err.text);
+    bert_pipeline_close(&p);
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(to, sizeof to, "%s/%s", dir, FILES[i]);
+        unlink(to);
+    }
+    rmdir(dir);
 }
 
 /* Hidden states so large that the vector's length overflows: said by the pooling, not taken for a wish to stop. */

@@ -29,7 +29,7 @@ struct bert_model {
     atomic_size_t owners;
 };
 
-static bert_model_options options_or_default(const bert_model_options *given) {
+bert_model_options bert_model_options_or_default(const bert_model_options *given) {
     bert_model_options options = BERT_MODEL_OPTIONS_INIT;
     if (given) memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
     return options;
@@ -91,7 +91,7 @@ static void destroy(bert_model *m) {
 
 static bert_status open_folder(bert_model **model, const bert_folder *folder, const bert_model_options *given,
                                bert_error *err) {
-    const bert_model_options options = options_or_default(given);
+    const bert_model_options options = bert_model_options_or_default(given);
     bert_model *m = calloc(1, sizeof *m);
     *model = NULL;
     if (!m) return bert_fail(err, BERT_NO_MEMORY, "no memory to open a model");

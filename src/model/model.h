@@ -4,6 +4,9 @@
 
 #include "model/weights.h"
 
+/* The caller's options, those that its header did not know at their defaults. */
+bert_model_options bert_model_options_or_default(const bert_model_options *given);
+
 /* Immutable to the outside: what changes (the loaded weights, the count of owners) is guarded inside. */
 const bert_config *bert_model_config(const bert_model *model);
 const bert_kernels *bert_model_kernels(const bert_model *model);

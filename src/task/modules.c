@@ -43,17 +43,17 @@ static const struct { const char *key, *mode; bert_pooling pooling; } POOLINGS[]
 };
 enum { N_POOLINGS = sizeof POOLINGS / sizeof *POOLINGS };
 
-static void add_pooling(bert_modules *m, bert_pooling pooling) {
-    if (m->n_poolings < BERT_MAX_POOLINGS) m->pooling[m->n_poolings++] = pooling;
+static bert_status add_pooling(bert_modules *m, bert_pooling pooling, bert_error *err) {
+    if (m->n_poolings == BERT_MAX_POOLINGS)
+        return bert_fail(err, BERT_UNSUPPORTED, "1_Pooling/config.json: more than %d pooling modes", BERT_MAX_POOLINGS);
+    m->pooling[m->n_poolings++] = pooling;
+    return BERT_OK;
 }
 
 static bert_status add_mode(bert_modules *m, bert_json mode, bert_error *err) {
     char quoted[64];
-    for (size_t i = 0; i < N_POOLINGS; i++) {
-        if (!bert_json_equals(mode, POOLINGS[i].mode)) continue;
-        add_pooling(m, POOLINGS[i].pooling);
-        return BERT_OK;
-    }
+    for (size_t i = 0; i < N_POOLINGS; i++)
+        if (bert_json_equals(mode, POOLINGS[i].mode)) return add_pooling(m, POOLINGS[i].pooling, err);
     return bert_fail(err, BERT_UNSUPPORTED, "1_Pooling/config.json: pooling_mode %s is not known",
                      bert_quote(quoted, sizeof quoted, mode.at, mode.len));
 }
@@ -73,7 +73,7 @@ static bert_status read_flags(bert_modules *m, bert_json root, bert_error *err) 
         if (!bert_json_member(root, POOLINGS[i].key, &value)) continue;
         if (!bert_json_bool(&on, value))
             return bert_fail(err, BERT_BAD_FILE, "1_Pooling/config.json: %s: expected true or false", POOLINGS[i].key);
-        if (on) add_pooling(m, POOLINGS[i].pooling);
+        if (on) TRY(add_pooling(m, POOLINGS[i].pooling, err));
     }
     return BERT_OK;
 }

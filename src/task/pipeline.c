@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/model.h"
 
 static bert_status check_vocabulary(const bert_pipeline *p, bert_error *err) {
     const size_t tokens = bert_tokenizer_vocab_size(p->tokenizer), rows = bert_model_describe(p->model).vocab;
@@ -29,14 +30,13 @@ static bert_status check_lower_case(const bert_pipeline *p, bert_error *err) {
 }
 
 static bert_status open_parts(bert_pipeline *p, const char *dir, const bert_pipeline_options *o, bert_error *err) {
-    static const bert_model_options DEFAULTS = BERT_MODEL_OPTIONS_INIT;
-    const bert_model_options *model = o->model ? o->model : &DEFAULTS;
-    TRY(bert_model_open(&p->model, dir, model, err));
+    const bert_model_options model = bert_model_options_or_default(o->model);
+    TRY(bert_model_open(&p->model, dir, &model, err));
     TRY(bert_tokenizer_open(&p->tokenizer, dir, o->tokenizer, err));
     TRY(check_vocabulary(p, err));
-    TRY(bert_modules_read(&p->modules, dir, bert_model_describe(p->model).hidden, model, err));
+    TRY(bert_modules_read(&p->modules, dir, bert_model_describe(p->model).hidden, &model, err));
     TRY(check_lower_case(p, err));
-    return settle_length(p, model, err);
+    return settle_length(p, &model, err);
 }
 
 bert_status bert_pipeline_open(bert_pipeline **pipeline, const char *dir, const bert_pipeline_options *given,
