@@ -345,6 +345,38 @@ Test(tokenizer, allocations_fail) {
     every_allocation(golden_path(path, "tokenizer/cased/tokenizer.json"));
 }
 
+/* Lengths near the largest number wrap in no sum on the way, and what is no choice is not taken for one. */
+Test(tokenizer, options_out_of_range) {
+    static const char *const files[] = {"vocab.txt", VOCAB, NULL};
+    bert_tokenizer *tokenizer = must_open(files);
+    const bert_text text = {"the cat", 7, NULL, 0};
+    const struct {
+        bert_tokenize_options options;
+        bert_status status;
+    } rows[] = {
+        {{.padding = BERT_PAD_FIXED, .pad_length = SIZE_MAX}, BERT_NO_MEMORY},
+        {{.padding = BERT_PAD_FIXED, .pad_length = SIZE_MAX - 8}, BERT_NO_MEMORY},
+        {{.padding = BERT_PAD_FIXED, .pad_length = SIZE_MAX / 4}, BERT_NO_MEMORY},
+        {{.padding = BERT_PAD_LONGEST, .pad_to_multiple = SIZE_MAX}, BERT_NO_MEMORY},
+        {{.padding = BERT_PAD_FIXED, .pad_length = SIZE_MAX, .pad_to_multiple = 2}, BERT_INVALID_ARGUMENT},
+        {{.max_length = SIZE_MAX, .overflow = 1, .stride = SIZE_MAX}, BERT_INVALID_ARGUMENT},
+        {{.max_length = SIZE_MAX}, BERT_OK},
+        {{.padding = (bert_padding)3}, BERT_INVALID_ARGUMENT},
+        {{.padding_side = (bert_side)2}, BERT_INVALID_ARGUMENT},
+        {{.truncation = (bert_truncation)4}, BERT_INVALID_ARGUMENT},
+        {{.truncation_side = (bert_side)-1}, BERT_INVALID_ARGUMENT},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bert_tokens *tokens = NULL;
+        bert_error err = {0};
+        bert_tokenize_options options = rows[i].options;
+        options.size = sizeof options;
+        cr_expect_eq(bert_tokenize(&tokens, tokenizer, &text, 1, &options, &err), rows[i].status, "%zu: %s", i, err.text);
+        bert_tokens_close(&tokens);
+    }
+    bert_tokenizer_close(&tokenizer);
+}
+
 Test(tokenizer, allocations_fail_general) {
     scratch s;
     char *row = NULL, path[PATH_MAX], *text = NULL;

@@ -110,6 +110,22 @@ static bert_tokenize_options known_options(const bert_tokenize_options *given) {
     return options;
 }
 
+/* What a caller sets may be any number. */
+static bert_status check_options(const bert_call *call) {
+    const bert_tokenize_options *o = &call->options;
+    const struct {
+        const char *name;
+        int value, most;
+    } choices[] = {{"truncation", (int)o->truncation, BERT_NO_TRUNCATION}, {"padding", (int)o->padding, BERT_PAD_FIXED},
+                   {"truncation_side", (int)o->truncation_side, BERT_LEFT},
+                   {"padding_side", (int)o->padding_side, BERT_LEFT}};
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (choices[i].value < 0 || choices[i].value > choices[i].most)
+            return bert_fail(call->err, BERT_INVALID_ARGUMENT, "%s %d: expected 0 to %d", choices[i].name,
+                             choices[i].value, choices[i].most);
+    return bert_truncate_check(call);
+}
+
 static bert_status check_text(const bert_call *call, const bert_text *text) {
     if ((text->a != NULL || text->a_len == 0) && (text->b != NULL || text->b_len == 0)) return BERT_OK;
     return bert_fail(call->err, BERT_INVALID_ARGUMENT, "text %zu: a length without bytes", call->text);
@@ -121,7 +137,7 @@ bert_status bert_tokenize(bert_tokens **tokens, const bert_tokenizer *tokenizer,
     if (status != BERT_OK) return status;
     bert_call call = {*tokens, tokenizer, known_options(options), 0, err};
     call.tokens->code_points = call.options.offsets_cp != 0;
-    TRY_OR_DONE(bert_truncate_check(&call));
+    TRY_OR_DONE(check_options(&call));
     for (; call.text < n; call.text++) {
         TRY_OR_DONE(check_text(&call, &texts[call.text]));
         TRY_OR_DONE(one_text(&call, &texts[call.text]));

@@ -47,11 +47,12 @@ static bool resize(bert_columns *c, const bert_memory *memory, size_t room, bool
 }
 
 bool bert_columns_reserve(bert_columns *c, const bert_memory *memory, size_t more, bool code_points) {
-    size_t need;
+    size_t need, room;
     if (!bert_size_add(&need, c->n, more)) return false;
     if (need <= c->room && (!code_points || c->offsets_cp != NULL)) return true;
-    const size_t half_more = c->room + c->room / 2;
-    return resize(c, memory, need > half_more ? need + 16 : half_more, code_points);
+    const size_t half_more = c->room + c->room / 2; /* fits: room counts elements of more than two bytes */
+    if (!bert_size_add(&room, need, 16)) return false;
+    return resize(c, memory, need > half_more ? room : half_more, code_points);
 }
 
 void bert_columns_free(bert_columns *c, const bert_memory *memory) {
