@@ -174,6 +174,27 @@ Test(embed, many_texts_give_the_bits_of_each_alone_in_their_order) {
     bert_pipeline_close(&p);
 }
 
+Test(embed, closing_nothing_does_nothing) {
+    bert_pool *pool = NULL;
+    bert_mlm *mlm = NULL;
+    bert_ablation *ablation = NULL;
+    bert_safetensors *file = NULL;
+    bert_tokenizer *tokenizer = NULL;
+    bert_tokens *tokens = NULL;
+    bert_session *session = NULL;
+    bert_model *model = NULL;
+    bert_pipeline *pipeline = NULL;
+    bert_pool_close(NULL), bert_pool_close(&pool);
+    bert_mlm_close(NULL), bert_mlm_close(&mlm);
+    bert_ablation_close(NULL), bert_ablation_close(&ablation);
+    bert_safetensors_close(NULL), bert_safetensors_close(&file);
+    bert_tokenizer_close(NULL), bert_tokenizer_close(&tokenizer);
+    bert_tokens_close(NULL), bert_tokens_close(&tokens);
+    bert_session_close(NULL), bert_session_close(&session);
+    bert_model_close(NULL), bert_model_close(&model);
+    bert_pipeline_close(NULL), bert_pipeline_close(&pipeline);
+}
+
 Test(embed, cut_texts_are_counted_and_the_empty_text_has_a_vector) {
     float vectors[3 * 8];
     char longer[2000];

@@ -377,6 +377,15 @@ Test(encoder, arguments_out_of_range) {
     expect_error(s, &good, &tap, NULL, BERT_INVALID_ARGUMENT, "room");
     tap = tap_of(BERT_SITE_WEIGHTS, L, dst, TOKENS * H);
     expect_error(s, &good, &tap, NULL, BERT_INVALID_ARGUMENT, "layer 3");
+    tap = tap_of(BERT_SITE_HIDDEN_STATES, -2, dst, TOKENS * H);
+    expect_error(s, &good, &tap, NULL, BERT_INVALID_ARGUMENT, "layer -2");
+    tap = tap_of(BERT_SITE_CONTEXT, 0, dst, TOKENS * H);
+    tap.head = -2;
+    expect_error(s, &good, &tap, NULL, BERT_INVALID_ARGUMENT, "head -2");
+    batch = (bert_batch){sizeof batch, 1, NULL, ids, NULL};
+    expect_error(s, &batch, &last, NULL, BERT_INVALID_ARGUMENT, "no start");
+    batch = (bert_batch){sizeof batch, 1, START, NULL, NULL};
+    expect_error(s, &batch, &last, NULL, BERT_INVALID_ARGUMENT, "no ids");
     bert_run_options middle = BERT_RUN_OPTIONS_INIT;
     middle.first_layer = 2;
     expect_error(s, &good, &last, &middle, BERT_INVALID_ARGUMENT, "first_layer 2");

@@ -190,9 +190,9 @@ const bert_workers *bert_pool_workers(const bert_pool *pool) {
 
 /* In a child after fork() there is nobody to wake or join, and what the locks were doing is unknown. */
 void bert_pool_close(bert_pool **pool) {
+    if (pool == NULL || *pool == NULL) return;
     bert_pool *p = *pool;
     *pool = NULL;
-    if (p == NULL) return;
     if (!bert_fork_happened(&p->mark)) {
         pthread_mutex_lock(&p->sleep);
         atomic_store(&p->closing, 1);

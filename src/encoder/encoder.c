@@ -33,6 +33,7 @@ static bert_status check_batch(bert_pass *pass, bert_error *err) {
     if (b->size < sizeof *b) return bert_fail(err, BERT_INVALID_ARGUMENT, "the batch: size is not set");
     if (!b->ids && !pass->options.hidden)
         return bert_fail(err, BERT_INVALID_ARGUMENT, "the batch has no ids, and no hidden states are given instead");
+    if (!b->start) return bert_fail(err, BERT_INVALID_ARGUMENT, "the batch has no start");
     if (b->n == 0 || b->start[0] != 0 || b->n > INT32_MAX)
         return bert_fail(err, BERT_INVALID_ARGUMENT, "the batch has no texts, or start[0] is not 0");
     for (size_t i = 0; i < b->n; i++) {

@@ -30,8 +30,8 @@ bert_status bert_session_open(bert_session **session, const bert_model *model, c
 }
 
 void bert_session_close(bert_session **session) {
+    if (!session || !*session) return;
     bert_session *s = *session;
-    if (!s) return;
     *session = NULL;
     bert_arena_close(&s->arena);
     bert_model_release(s->model);

@@ -95,10 +95,15 @@ static size_t layer_floats(const extent *e, const bert_tap *tap, size_t last) {
     return floats;
 }
 
+/* -1 is all n of them. */
+static bool is_index(int32_t i, size_t n) {
+    return i == -1 || (i >= 0 && (size_t)i < n);
+}
+
 static bool tap_fits(const bert_config *c, const bert_tap *tap) {
     return tap->site >= 0 && tap->site < N_SITES &&
-           (tap->layer < 0 || comes_once(tap->site) || (size_t)tap->layer < site_layers(c, tap->site)) &&
-           (tap->head < 0 || !has_heads(tap->site) || (size_t)tap->head < c->heads);
+           (comes_once(tap->site) || is_index(tap->layer, site_layers(c, tap->site))) &&
+           (!has_heads(tap->site) || is_index(tap->head, c->heads));
 }
 
 static size_t tap_floats(const extent *e, const bert_tap *tap) {

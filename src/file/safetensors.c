@@ -115,9 +115,9 @@ bert_status bert_safetensors_open_memory(bert_safetensors **file, const bert_fil
 }
 
 void bert_safetensors_close(bert_safetensors **file) {
+    if (file == NULL || *file == NULL) return;
     bert_safetensors *f = *file;
     *file = NULL;
-    if (f == NULL) return;
     bert_header_close(&f->header);
     bert_source_close(&f->source);
     free(f);

@@ -127,7 +127,8 @@ void bert_model_release(const bert_model *model) {
 }
 
 void bert_model_close(bert_model **model) {
-    if (*model) bert_model_release(*model);
+    if (!model || !*model) return;
+    bert_model_release(*model);
     *model = NULL;
 }
 

@@ -45,6 +45,7 @@ static bert_status open_result(bert_ablater *b, bert_error *err) {
 }
 
 void bert_ablation_close(bert_ablation **ablation) {
+    if (!ablation) return;
     free(*ablation);
     *ablation = NULL;
 }

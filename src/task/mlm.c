@@ -71,8 +71,8 @@ bert_status bert_mlm_open(bert_mlm **mlm, const bert_model *model, bert_error *e
 }
 
 void bert_mlm_close(bert_mlm **mlm) {
+    if (!mlm || !*mlm) return;
     bert_mlm *m = *mlm;
-    if (!m) return;
     *mlm = NULL;
     bert_dense_close(&m->transform);
     bert_dense_close(&m->decoder);

@@ -52,8 +52,8 @@ bert_status bert_pipeline_open(bert_pipeline **pipeline, const char *dir, const 
 }
 
 void bert_pipeline_close(bert_pipeline **pipeline) {
+    if (!pipeline || !*pipeline) return;
     bert_pipeline *p = *pipeline;
-    if (!p) return;
     *pipeline = NULL;
     bert_tokenizer_close(&p->tokenizer);
     bert_model_close(&p->model);
