@@ -6,7 +6,8 @@
 #include "number.h"
 #include "utf8.h"
 
-static void escape(buffer *b, unsigned char c) {
+/* A character of the first plane that shall not stand there as it is. */
+static void escape(buffer *b, uint32_t c) {
     static const char *const names[] = {['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n", ['\f'] = "\\f",
                                         ['\r'] = "\\r", ['"'] = "\\\"", ['\\'] = "\\\\"};
     if (c < sizeof names / sizeof *names && names[c])
@@ -18,7 +19,7 @@ static void escape(buffer *b, unsigned char c) {
 /* Bytes that stand for themselves in a JSON string, up to the next one that does not. */
 static size_t plain_run(const char *s, size_t n) {
     size_t i = 0;
-    while (i < n && (unsigned char)s[i] >= 0x20 && (unsigned char)s[i] < 0x80 && s[i] != '"' && s[i] != '\\') i++;
+    while (i < n && (unsigned char)s[i] >= 0x20 && (unsigned char)s[i] < 0x7F && s[i] != '"' && s[i] != '\\') i++;
     return i;
 }
 
@@ -29,10 +30,10 @@ void json_string(buffer *b, const char *s, size_t n) {
         buffer_add(b, s + i, run);
         i += run;
         if (i == n) break;
-        int valid;
-        size_t step = utf8_step(s + i, n - i, &valid);
-        if (step == 1 && valid)
-            escape(b, (unsigned char)s[i]);
+        uint32_t code;
+        size_t step = utf8_decode(s + i, n - i, &code);
+        if (code == '"' || code == '\\' || !utf8_is_printable(code))
+            escape(b, code);
         else
             utf8_add_mended(b, s + i, step);
         i += step;

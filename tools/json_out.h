@@ -6,7 +6,8 @@
 
 #include "buffer.h"
 
-/* A string: escaped, and whatever is not UTF-8 as U+FFFD. */
+/* A string: whatever is not UTF-8 as U+FFFD; escaped is also what JSON would allow but what breaks lines for some
+ * readers (U+2028, U+0085), steers a terminal or reorders the text around it. */
 void json_string(buffer *b, const char *s, size_t n);
 void json_text(buffer *b, const char *s); /* the same for a C string */
 /* "name": with a comma before it unless the object has just been opened. */

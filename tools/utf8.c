@@ -64,8 +64,7 @@ void utf8_add_mended(buffer *b, const char *s, size_t n) {
     }
 }
 
-/* Not printable: control characters, line and paragraph separators, marks that reorder the text around them. */
-static int is_printable(uint32_t code) {
+int utf8_is_printable(uint32_t code) {
     if (code < 0x20 || (code >= 0x7F && code < 0xA0)) return 0;
     if (code == 0x200E || code == 0x200F || (code >= 0x2028 && code <= 0x202E)) return 0;
     return !(code >= 0x2066 && code <= 0x2069) && code != 0xFEFF;
@@ -77,7 +76,7 @@ void utf8_add_printable(buffer *b, const char *s, size_t n) {
         int valid;
         step = utf8_step(s + i, n - i, &valid);
         utf8_decode(s + i, n - i, &code);
-        if (valid && is_printable(code))
+        if (valid && utf8_is_printable(code))
             buffer_add(b, s + i, step);
         else
             for (size_t k = 0; k < step; k++) buffer_print(b, "\\x%02x", (unsigned char)s[i + k]);

@@ -16,6 +16,10 @@ size_t utf8_count_invalid(const char *s, size_t n, size_t *first);
 /* The same, and the character itself (U+FFFD for an invalid part). */
 size_t utf8_decode(const char *s, size_t n, uint32_t *code);
 
+/* 0: a control character, a line or paragraph separator, or a mark that reorders the text around it. All of these are
+ * below U+10000. */
+int utf8_is_printable(uint32_t code);
+
 /* Appends s with every invalid part replaced by U+FFFD. */
 void utf8_add_mended(buffer *b, const char *s, size_t n);
 

@@ -62,6 +62,13 @@ class Files(Case):
                 os.write(file.fileno(), b"behind\n")
             self.assertEqual(path.read_bytes(), b"before\n" + wanted + b"behind\n", name)
 
+    def test_a_record_is_one_line_for_every_reader(self):
+        """Python's splitlines, JavaScript and terminals see line ends and commands where JSON sees characters."""
+        text = "a\u2028b\u2029c\u0085d\x7fe\x9bf\u202eg\x0bh\"\\\u00e9"
+        done = bert("encode", "-m", TINY, text, text, check=0)
+        self.assertEqual([line["text"] for line in lines(done)], [text, text])
+        self.assertRegex(done.stdout.decode(), r'"text":"a\\u2028b\\u2029c\\u0085d\\u007fe\\u009bf\\u202eg\\u000bh\\"\\\\\u00e9"')
+
     def test_ending_is_of_the_name(self):
         (self.folder / "a.b").mkdir()
         for command in ("tokenize", "encode"):
