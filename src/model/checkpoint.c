@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/size.h"
 #include "file/json.h"
 
 static const char SINGLE[] = "model.safetensors";
@@ -44,7 +43,9 @@ static size_t file_number(const bert_checkpoint *c, const char *name) {
 /* A shard is a plain file of the folder: no name from inside a file may lead elsewhere. */
 static bert_status shard_name(char **name, bert_json value, bert_error *err) {
     char quoted[80];
-    *name = bert_json_kind_of(value) == BERT_JSON_STRING ? bert_json_dup(value) : NULL;
+    const int is_string = bert_json_kind_of(value) == BERT_JSON_STRING;
+    *name = bert_json_dup(value);
+    if (is_string && !*name) return bert_fail(err, BERT_NO_MEMORY, "no memory to read %s", INDEX);
     const int plain = *name && **name && !strpbrk(*name, "/\\") && strcmp(*name, ".") != 0 &&
                       strcmp(*name, "..") != 0 && strcmp(*name, INDEX) != 0;
     if (plain) return BERT_OK;
