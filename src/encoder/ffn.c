@@ -3,20 +3,11 @@
 #include "encoder/session.h"
 #include "encoder/taps.h"
 
-static bert_epilogue epilogue_of(bert_activation activation) {
-    switch (activation) {
-    case BERT_GELU_TANH: return BERT_EPILOGUE_GELU_TANH;
-    case BERT_RELU: return BERT_EPILOGUE_RELU;
-    case BERT_SILU: return BERT_EPILOGUE_SILU;
-    default: return BERT_EPILOGUE_GELU_ERF;
-    }
-}
-
 /* Activation and residual belong to the edge of a product's tiles, unless somebody looks in between; the values are the
  * same. */
 static bert_status widen(bert_pass *pass, size_t layer, bert_error *err) {
     const bert_layer *w = &pass->session->weights->layer[layer];
-    const bert_epilogue activation = epilogue_of(pass->session->config->activation);
+    const bert_epilogue activation = bert_epilogue_of(pass->session->config->activation);
     const size_t t = pass->tokens, f = pass->session->config->intermediate;
     const bool apart = bert_taps_wanted(pass, BERT_SITE_FFN_PRE, layer);
     TRY(bert_pass_linear(pass, t, pass->b.inner, pass->b.hidden, &w->up, &w->up_bias, NULL,

@@ -30,6 +30,7 @@ void bert_pack_panel(const bert_kernels *kernels, float *panel, const float *w, 
 
 typedef enum bert_epilogue { BERT_EPILOGUE_NONE, BERT_EPILOGUE_GELU_ERF, BERT_EPILOGUE_GELU_TANH, BERT_EPILOGUE_RELU,
                              BERT_EPILOGUE_SILU, BERT_EPILOGUE_TANH } bert_epilogue;
+bert_epilogue bert_epilogue_of(bert_activation activation);
 
 /* y[T,N] = epilogue(x[T,K] · W[N,K]ᵀ + bias) + residual. Strides in floats. Exactly N columns of y are written. */
 typedef struct bert_linear {

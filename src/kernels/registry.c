@@ -31,6 +31,15 @@ const char *bert_isa_name(bert_isa isa) {
     return kernels ? kernels->name : NULL;
 }
 
+bert_epilogue bert_epilogue_of(bert_activation activation) {
+    switch (activation) {
+    case BERT_GELU_TANH: return BERT_EPILOGUE_GELU_TANH;
+    case BERT_RELU: return BERT_EPILOGUE_RELU;
+    case BERT_SILU: return BERT_EPILOGUE_SILU;
+    default: return BERT_EPILOGUE_GELU_ERF;
+    }
+}
+
 void bert_pack_panel(const bert_kernels *kernels, float *panel, const float *w, size_t ld, size_t rows, size_t k) {
     kernels->pack_panel(panel, w, ld, rows, k);
 }

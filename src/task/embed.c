@@ -42,7 +42,7 @@ static int take_vector(void *user, const bert_view *view) {
     const placed *p = &e->pass[view->text];
     float *dst = e->dst + p->text * e->plan.dim;
     const float *pooler = view->site == BERT_SITE_POOLER ? view->data : NULL;
-    e->status = bert_pool_tokens(&e->plan, e->pipeline, dst, e->full, view->data, p->tokens, pooler, &e->error);
+    e->status = bert_embed_plan_pool(&e->plan, e->pipeline, dst, e->full, view->data, p->tokens, pooler, &e->error);
     return e->status != BERT_OK;
 }
 

@@ -1,6 +1,5 @@
 /* task/mlm.c: the head of masked language modelling: what word the encoder expects at a place. */
 #include <stdlib.h>
-#include <string.h>
 
 #include <bert/heads.h>
 
@@ -48,10 +47,7 @@ static bert_status open_parts(bert_mlm *mlm, const bert_model *model, bert_error
                                               "dense.weight is not in its files)");
     mlm->kernels = bert_model_kernels(model);
     mlm->eps = (float)c->layer_norm_eps;
-    mlm->activation = c->activation == BERT_GELU_TANH ? BERT_EPILOGUE_GELU_TANH
-                      : c->activation == BERT_RELU    ? BERT_EPILOGUE_RELU
-                      : c->activation == BERT_SILU    ? BERT_EPILOGUE_SILU
-                                                      : BERT_EPILOGUE_GELU_ERF;
+    mlm->activation = bert_epilogue_of(c->activation);
     TRY(bert_dense_open(&mlm->transform, model, TRANSFORM "dense.weight", TRANSFORM "dense.bias", c->hidden, c->hidden,
                         err));
     TRY(read_norm(mlm, model, c->hidden, err));

@@ -26,7 +26,8 @@ struct bert_pipeline {
     size_t max_length;
 };
 
-/* Options of a call, with what they leave open filled in from the folder. */
+/* Options of a call, with what they leave open filled in from the folder. Not to be copied: `pooling` may point into
+ * `options`. */
 typedef struct bert_embed_plan {
     bert_embed_options options;
     const bert_pooling *pooling; /* [n_poolings] */
@@ -38,8 +39,8 @@ BERT_MUST_USE bert_status bert_embed_plan_make(bert_embed_plan *plan, const bert
                                                const bert_embed_options *options, bert_error *err);
 
 /* dst [dim] from hidden states [T, H] and the pooler's output [H]; `full` [full_dim] is scratch. */
-BERT_MUST_USE bert_status bert_pool_tokens(const bert_embed_plan *plan, const bert_pipeline *pipeline, float *dst,
-                                    float *full, const float *hidden, size_t tokens, const float *pooler,
-                                    bert_error *err);
+BERT_MUST_USE bert_status bert_embed_plan_pool(const bert_embed_plan *plan, const bert_pipeline *pipeline, float *dst,
+                                               float *full, const float *hidden, size_t tokens, const float *pooler,
+                                               bert_error *err);
 
 #endif

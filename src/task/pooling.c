@@ -116,8 +116,8 @@ static bool normalize(const bert_kernels *kernels, float *x, size_t n) {
     return isfinite(length);
 }
 
-bert_status bert_pool_tokens(const bert_embed_plan *plan, const bert_pipeline *pipeline, float *dst, float *full,
-                      const float *hidden, size_t tokens, const float *pooler, bert_error *err) {
+bert_status bert_embed_plan_pool(const bert_embed_plan *plan, const bert_pipeline *pipeline, float *dst, float *full,
+                                 const float *hidden, size_t tokens, const float *pooler, bert_error *err) {
     const bert_kernels *kernels = bert_model_kernels(pipeline->model);
     const size_t h = plan->full_dim / plan->n_poolings;
     const uint64_t host = bert_fpenv_enter();
@@ -139,7 +139,7 @@ bert_status bert_pipeline_pool(const bert_pipeline *pipeline, float *dst, const 
         return bert_fail(err, BERT_INVALID_ARGUMENT, "pooling by the pooler needs the pooler's output");
     float *full = malloc(plan.full_dim * sizeof *full);
     if (!full) return bert_fail(err, BERT_NO_MEMORY, "no memory for a vector of %zu values", plan.full_dim);
-    const bert_status status = bert_pool_tokens(&plan, pipeline, dst, full, hidden, tokens->n, pooler, err);
+    const bert_status status = bert_embed_plan_pool(&plan, pipeline, dst, full, hidden, tokens->n, pooler, err);
     free(full);
     return status;
 }
