@@ -1,7 +1,5 @@
 /* text/split.c: the pre-tokenizers of the general path. Each takes the pieces there are and splits them further; a
  * piece is a range of tokens->cells. */
-#include <string.h>
-
 #include "base/error.h"
 #include "text/cells.h"
 #include "text/general.h"
@@ -80,9 +78,8 @@ done:
     return status;
 }
 
-/* Does stretch i go on with what was kept last? */
-static bool joins(const bert_cell *list, size_t i, bert_behavior behavior) {
-    const bool matched = list[i].code, before = list[i - 1].code;
+/* Does a stretch go on with the one before it? */
+static bool joins(bool matched, bool before, bert_behavior behavior) {
     switch (behavior) {
     case BERT_CONTIGUOUS: return matched == before;
     case BERT_MERGED_WITH_PREVIOUS: return matched && !before;
@@ -97,7 +94,7 @@ static void merge(bert_cells *list, size_t from, bert_behavior behavior) {
     bert_cell last = {0, 0, 0};
     for (size_t i = from; i < list->n; i++) {
         const bert_cell stretch = list->at[i];
-        const bool join = i > from && joins((const bert_cell[]){last, stretch}, 1, behavior);
+        const bool join = i > from && joins(stretch.code, last.code, behavior);
         last = stretch;
         if (join) list->at[kept - 1].end = stretch.end;
         else if (behavior != BERT_REMOVED || !stretch.code) list->at[kept++] = stretch;
@@ -111,12 +108,11 @@ static void merge(bert_cells *list, size_t from, bert_behavior behavior) {
 static bert_status split_piece(stretches *s, const bert_splitter *splitter, bert_tokens *t, bert_cell piece,
                                bert_error *err) {
     const size_t from = s->list->n;
-    bert_behavior behavior = splitter->behavior;
     if (splitter->kind == BERT_SPLIT_PATTERN) TRY(match_pattern(s, splitter, t, piece, err));
     else if (splitter->kind == BERT_SPLIT_WORDS) match_words(s, t->cells.at, piece);
     else match_characters(s, splitter, t->cells.at, piece);
     if (s->failed) return bert_fail(err, BERT_NO_MEMORY, "no memory to split a text");
-    merge(s->list, from, behavior);
+    merge(s->list, from, splitter->behavior);
     return BERT_OK;
 }
 

@@ -57,7 +57,7 @@ int32_t bert_vocab_id(const bert_vocab *vocab, const char *bytes, size_t len);
 /* NULL if no entry has this id. */
 const bert_vocab_entry *bert_vocab_entry_of(const bert_vocab *vocab, int32_t id);
 
-/* Little-endian load; only such machines are supported (bert/base.h). */
+/* Little-endian load; file/dtype.c asserts that the machine is one. */
 static inline uint64_t bert_load64(const uint8_t *p) {
     uint64_t x;
     memcpy(&x, p, 8);
@@ -81,9 +81,8 @@ static inline size_t bert_vocab_hash(const uint8_t *text, size_t len, uint64_t h
 
 /* Where an entry's bytes begin; only for ids that have an entry. */
 static inline const uint8_t *bert_vocab_bytes(const bert_vocab *vocab, int32_t id) {
-    const bert_vocab_entry *entry = &vocab->entries[id];
-    if ((size_t)id >= vocab->n || entry->id != id) entry = bert_vocab_entry_of(vocab, id);
-    return vocab->bytes + entry->at;
+    const bool in_place = (size_t)id < vocab->n && vocab->entries[id].id == id;
+    return vocab->bytes + (in_place ? &vocab->entries[id] : bert_vocab_entry_of(vocab, id))->at;
 }
 
 static inline int32_t bert_vocab_search(const bert_vocab *vocab, const bert_vocab_table *table, const uint8_t *text,
