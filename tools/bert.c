@@ -1,5 +1,4 @@
 /* bert: which subcommand, and what the command says of itself. */
-#include <stdio.h>
 #include <string.h>
 
 #include <bert/bert.h>

@@ -20,6 +20,7 @@ char *buffer_reserve(buffer *b, size_t n);
 void buffer_add(buffer *b, const void *bytes, size_t n);
 void buffer_byte(buffer *b, char byte);
 void buffer_text(buffer *b, const char *text);
+/* What it prints has a NUL behind it, which is not counted. */
 void buffer_print(buffer *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void buffer_print_list(buffer *b, const char *format, va_list values) __attribute__((format(printf, 2, 0)));
 void buffer_close(buffer *b);

@@ -1,5 +1,4 @@
 /* bert inspect: what is in a model's folder, what is missing, and what will be assumed. */
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -1,5 +1,4 @@
 /* bert tokenize: ids, tokens and offsets. */
-#include <stdlib.h>
 #include <string.h>
 
 #include <bert/bert.h>
@@ -8,7 +7,6 @@
 #include "engine.h"
 #include "json_out.h"
 #include "output/writer.h"
-#include "progress.h"
 #include "say.h"
 #include "token_list.h"
 #include "window.h"

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lines.h"
 #include "output/npy_header.h"

@@ -2,7 +2,6 @@
 #ifndef PROGRESS_H
 #define PROGRESS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 /* force: also where stderr is no terminal, and from the start; quiet: never. */

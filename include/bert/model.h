@@ -33,8 +33,9 @@ typedef struct bert_model_options {
     size_t size;
     const bert_memory *memory;   /* NULL: the C library's */
     const bert_notes *notes;     /* NULL: warnings are dropped */
-    const bert_workers *workers; /* used while weights are packed; NULL: the calling thread alone */
-    const bert_gemm *gemm;       /* NULL: our own kernels; kept by value */
+    const bert_workers *workers; /* used while weights are packed, which may be in a pass: what they stand for must
+                                    outlive the model; NULL: the calling thread alone */
+    const bert_gemm *gemm;       /* NULL: our own kernels; kept by value, its name and user must outlive the model */
     bert_isa isa;
     int strict;                  /* 1: what would be a warning is an error */
     size_t max_memory;           /* bytes that packed weights may take; 0: no limit. Not for BERT_WEIGHTS_FILE */

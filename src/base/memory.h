@@ -11,7 +11,7 @@ bert_memory bert_memory_or_default(const bert_memory *given);
 void *bert_memory_new(const bert_memory *memory, size_t count, size_t size);
 void bert_memory_free(const bert_memory *memory, void *p, size_t count, size_t size);
 
-/* Grows *p (old_count elements of `size`) to at least need_count, at least doubling; *count is updated. 0 on failure,
+/* Grows *p (*count elements of `size`) to at least need_count, at least doubling; *count is updated. 0 on failure,
  * with *p as it was. New elements are not initialised. */
 int bert_memory_grow(const bert_memory *memory, void **p, size_t *count, size_t need_count, size_t size);
 

@@ -1,11 +1,10 @@
 /* base/size.h: arithmetic on sizes that come from outside. Every product, sum and alignment of such sizes goes
- * through here; 0 means that the true result does not fit. */
+ * through here; false means that the true result does not fit. */
 #ifndef BERT_BASE_SIZE_H
 #define BERT_BASE_SIZE_H
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 static inline bool bert_size_add(size_t *sum, size_t a, size_t b) {
     return !__builtin_add_overflow(a, b, sum);

@@ -1,7 +1,6 @@
 /* encoder/pooler.c: pooled = tanh(W · h[CLS] + b), the model's own summary of a text. */
 #include <string.h>
 
-#include "base/error.h"
 #include "encoder/session.h"
 
 bert_status bert_pass_pooler(bert_pass *pass, bert_error *err) {

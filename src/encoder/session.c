@@ -1,6 +1,5 @@
 #include "encoder/session.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>

@@ -37,7 +37,6 @@ struct bert_session {
     size_t max_memory;
     pid_t pid;
     bert_arena arena;
-    bert_buffers buffers;
 };
 
 /* One call of bert_run on its way through the layers. */

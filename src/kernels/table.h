@@ -1,4 +1,4 @@
-/* kernels/table.h: what one instruction set has to supply. The drivers (linear.c, attend.c, rows.c) divide the work
+/* kernels/table.h: what one instruction set has to supply. The drivers (linear.c, attend.c, registry.c) divide the work
  * into these operations; docs/numerics.md fixes every rounding of them, so all tables give the same bits.
  *
  * Rows of arrays may have any alignment unless a comment says more. No operation reads or writes outside the

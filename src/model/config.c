@@ -59,7 +59,7 @@ static bert_status read_flag(const reader *r, const char *key, int *flag) {
     return bert_json_bool(flag, value) ? BERT_OK : refuse(r, BERT_BAD_FILE, key, "true or false", value);
 }
 
-/* A string that fits `room`; absent or null leaves the fallback. */
+/* A string that fits `room`; where the key is absent, the fallback. */
 static bert_status read_string(const reader *r, const char *key, char *text, size_t room, const char *fallback) {
     bert_json value;
     snprintf(text, room, "%s", fallback);

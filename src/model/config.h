@@ -4,8 +4,6 @@
 
 #include <bert/model.h>
 
-#include "file/source.h"
-
 typedef struct bert_config {
     size_t vocab, hidden, layers, heads, intermediate, positions, types;
     double layer_norm_eps;

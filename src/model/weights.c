@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/size.h"
 
 enum scope { MODEL, LAYER };
 enum kind { VECTOR, TABLE, MATRIX }; /* TABLE: looked up by row, so never packed */
@@ -230,7 +229,7 @@ bert_status bert_weights_bind(bert_weights *weights, const bert_config *config, 
     return warn_of_deeper_layers(&b, options, err);
 }
 
-/* ---- Visiting: what inspect, the hash and the finite check need. ---- */
+/* ---- Visiting: what the hash and the finite check need. ---- */
 
 typedef struct visitor {
     bert_weights_visit visit;

@@ -131,7 +131,6 @@ static void load_model_max_length(bert_loader *loader, bert_json root) {
 bert_status bert_load_config(bert_loader *loader, const char *text, size_t len) {
     bert_json root, list;
     TRY(root_of(loader, text, len, &root));
-    loader->config = true;
     load_model_max_length(loader, root);
     TRY(load_class(loader, root));
     TRY(load_option(loader, root, "do_lower_case", &loader->lowercase));

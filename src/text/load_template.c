@@ -2,7 +2,6 @@
 #include "text/loader.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 

@@ -47,7 +47,6 @@ typedef struct bert_loader {
     bert_declared_template single, pair;
     int32_t pad_id;        /* of its padding; -1: none */
     /* tokenizer_config.json and config.json */
-    bool config;           /* tokenizer_config.json is there */
     bool lists_added;      /* it lists the added tokens, so that older files do not count */
     bool bert_class;       /* the tokenizer's class is one of BERT's */
     bool class_known;

@@ -4,7 +4,6 @@
  *     <script type="text/plain" id="0.attentions.3">BASE64</script>        text 0, layer 3 (output/page_code.h)
  * which the page decodes only when that layer is looked at, then what is known of the texts as JSON, and the code.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "json_out.h"

@@ -1,9 +1,7 @@
 /* JSON: one object a text. `jsonl` counts the tokens, `json` lists them; bertviz is a shape of its own. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "json_out.h"
-#include "say.h"
 #include "writer.h"
 
 /* "hidden_states.0" and "hidden_states.1" are members of one object "hidden_states", so tensors are kept by group until

@@ -1,6 +1,5 @@
 /* npy: all texts as one array. Its header holds their number, so the data waits in a spool. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "npy_header.h"
 #include "say.h"

@@ -1,8 +1,5 @@
 /* f32: nothing but the numbers, little-endian. text: one row a line, for people, awk and numpy.loadtxt. */
-#include <string.h>
-
 #include "number.h"
-#include "say.h"
 #include "writer.h"
 
 static int f32_tensor(writer *w, const tensor *t) {

@@ -1,7 +1,6 @@
 /* kernels/x86/avx2.c: AVX2 and FMA. Tiles of 6 rows x 16 columns: 12 sums in 16 registers. */
 #include <immintrin.h>
 #include <stddef.h>
-#include <stdint.h>
 
 /* The register tile: the two halves of one panel. */
 typedef __m256 vec;

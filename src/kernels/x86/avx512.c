@@ -1,7 +1,6 @@
 /* kernels/x86/avx512.c: AVX-512 F, DQ, BW, VL. Tiles of 12 rows x 32 columns: 24 sums in 32 registers. */
 #include <immintrin.h>
 #include <stddef.h>
-#include <stdint.h>
 
 /* The register tile: two panels side by side. */
 typedef __m512 vec;
