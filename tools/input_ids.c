@@ -10,8 +10,6 @@
 #include "output/npy_header.h"
 #include "say.h"
 
-enum { NPY_HEADER_MOST = 1 << 16 };
-
 static int read_npy_header(input *in) {
     npy_header h;
     lines *l = &in->lines;

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "lines.h"
@@ -21,7 +20,7 @@ static const char *check_shape(npy_header *h, size_t hidden) {
 static int read_states(float **states, size_t *rows, lines *l, size_t hidden) {
     npy_header h;
     const char *bytes;
-    TRY(lines_peek(l, SIZE_MAX));
+    TRY(lines_peek(l, NPY_HEADER_MOST));
     const char *wrong = npy_header_read(&h, l->data + l->begin, l->end - l->begin);
     if (!wrong) wrong = check_shape(&h, hidden);
     if (wrong) return say_error("%s: not a memory of %zu columns: %s", l->name, hidden, wrong);

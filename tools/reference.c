@@ -204,7 +204,7 @@ static int take_all_inputs(reference *r) {
 static int open_npy(reference *r, lines *l) {
     npy_header h;
     const char *bytes;
-    TRY(lines_peek(l, SIZE_MAX));
+    TRY(lines_peek(l, NPY_HEADER_MOST));
     const char *wrong = npy_header_read(&h, l->data + l->begin, l->end - l->begin);
     if (!wrong && (h.kind != 'f' || h.size != 4 || h.rank < 2 || h.rank > 3))
         wrong = "expected float32 of shape [N, H] or [N, T, H]";

@@ -69,7 +69,8 @@ class Decoder(Case):
         self.refused(1, "is_decoder", "encode", "-m", DECODER, "--what", "hidden_states", "a")
         self.refused(1, "is_decoder", "verify", "-m", DECODER, "--against", str(REFERENCE))
         self.refused(1, "no cross-attention", "attention", "-m", TINY, "--memory", self.memory, "a")
-        self.refused(1, "not a memory", "attention", "-m", DECODER, "--memory", str(REFERENCE), "a")
+        for no_npy in (str(REFERENCE), "/dev/zero", "/dev/null"):
+            self.refused(1, "not a memory", "attention", "-m", DECODER, "--memory", no_npy, "a")
         self.refused(1, "cannot open", "attention", "-m", DECODER, "--memory", "nowhere.npy", "a")
         narrow = write_npy(self.folder / "narrow.npy", (self.seen * 2, HIDDEN // 2), self.states)
         self.refused(1, "Tm, hidden_size", "attention", "-m", DECODER, "--memory", narrow, "a")

@@ -11,6 +11,9 @@
 void npy_header_add(buffer *b, const char *type, const size_t *dim, int rank);
 
 enum { NPY_RANK = 8 };
+/* Bytes to have at hand for npy_header_read: no header that is read is longer, and no more need be read to see that a
+ * file (or a device without an end) is no npy file. */
+enum { NPY_HEADER_MOST = 1 << 16 };
 typedef struct npy_header {
     char kind; /* 'i', 'u' or 'f' */
     int size;  /* bytes of one element */
