@@ -80,7 +80,9 @@ static size_t read_texts(const char *path, bert_text *texts) {
 static int by_length(const void *a, const void *b) {
     const bert_text *x = a, *y = b;
     const size_t m = x->a_len + x->b_len, n = y->a_len + y->b_len;
-    return m != n ? (m < n ? -1 : 1) : memcmp(x->a, y->a, x->a_len);
+    if (m != n) return m < n ? -1 : 1;
+    const int order = memcmp(x->a, y->a, x->a_len < y->a_len ? x->a_len : y->a_len);
+    return order ? order : (x->a_len > y->a_len) - (x->a_len < y->a_len);
 }
 
 /* What one text gave, kept until all can be written in the order of the list. */
