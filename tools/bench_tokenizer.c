@@ -1,10 +1,7 @@
 /* bert bench --tokenizer: ids and byte offsets of many texts, each thread a slice of them. */
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench.h"
 #include "json_out.h"
@@ -57,10 +54,7 @@ static void point_texts(job *j) {
 static int read_texts(job *j, const char *path) {
     const char *line;
     size_t n;
-    int from_stdin = strcmp(path, "-") == 0;
-    j->lines = (lines){.fd = from_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC),
-                       .name = from_stdin ? "stdin" : path};
-    if (j->lines.fd < 0) return say_error("%s: cannot open: %s", path, strerror(errno));
+    TRY(lines_open(&j->lines, path));
     for (;;) {
         TRY(lines_next(&j->lines, &line, &n));
         if (!line) break;

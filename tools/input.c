@@ -1,7 +1,5 @@
 #include "input.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,18 +27,11 @@ static int check_settings(const settings *s) {
     return 0;
 }
 
-static int open_texts(input *in, const char *path) {
-    if (strcmp(path, "-") == 0) return 0;
-    in->lines.name = path;
-    in->lines.fd = open(path, O_RDONLY | O_CLOEXEC);
-    return in->lines.fd < 0 ? say_error("%s: cannot open: %s", path, strerror(errno)) : 0;
-}
-
 int input_open(input *in, const settings *s) {
     *in = (input){.s = s, .lines = {.fd = STDIN_FILENO, .name = "stdin"}};
     TRY(check_settings(s));
     if (s->ids) return input_open_ids(in);
-    if (s->compare) TRY(open_texts(in, s->compare));
+    if (s->compare) TRY(lines_open(&in->lines, s->compare));
     if (!s->n_texts && in->lines.fd == STDIN_FILENO && isatty(STDIN_FILENO))
         say_warning("reading texts from the terminal, one a line; Ctrl-D ends");
     return 0;

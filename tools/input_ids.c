@@ -1,11 +1,8 @@
 #include "input_ids.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "output/npy_header.h"
 #include "say.h"
@@ -30,13 +27,8 @@ static int read_npy_header(input *in) {
 
 int input_open_ids(input *in) {
     static const char magic[6] = "\x93NUMPY";
-    const char *path = in->s->ids;
     lines *l = &in->lines;
-    if (strcmp(path, "-") != 0) {
-        l->name = path;
-        l->fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (l->fd < 0) return say_error("%s: cannot open: %s", path, strerror(errno));
-    }
+    TRY(lines_open(l, in->s->ids));
     TRY(lines_peek(l, sizeof magic));
     int is_npy = l->end - l->begin >= sizeof magic && memcmp(l->data + l->begin, magic, sizeof magic) == 0;
     return is_npy ? read_npy_header(in) : 0;

@@ -1,7 +1,6 @@
 #include "inspect_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -127,8 +126,7 @@ static int open_regular(const char *path, lines *l) {
     struct stat now;
     if (stat(path, &now) < 0) return say_error("%s: cannot open: %s", path, strerror(errno));
     if (!S_ISREG(now.st_mode)) return say_error("%s: expected a folder or a regular file", path);
-    *l = (lines){.fd = open(path, O_RDONLY | O_CLOEXEC), .name = path};
-    return l->fd < 0 ? say_error("%s: cannot open: %s", path, strerror(errno)) : 0;
+    return lines_open(l, path);
 }
 
 static kind kind_of_json(const char *text, size_t n) {

@@ -1,6 +1,7 @@
 #include "lines.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,13 @@
 #include "signals.h"
 
 enum { LINES_READ = 1 << 16 };
+
+int lines_open(lines *l, const char *path) {
+    int is_stdin = strcmp(path, "-") == 0;
+    *l = (lines){.fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC), .name = is_stdin ? "stdin" : path};
+    if (l->fd >= 0) return 0;
+    return signals_caught() ? signals_status() : say_error("%s: cannot open: %s", path, strerror(errno));
+}
 
 /* Reads once more behind what is waiting. */
 static int read_more(lines *l) {

@@ -15,6 +15,9 @@ typedef struct lines {
     int ended;
 } lines;
 
+/* Opens the file at `path`, "-": stdin. Opening a FIFO waits for its writer; a signal ends that too. */
+int lines_open(lines *l, const char *path);
+
 /* The next line without its end (LF, or CR LF), valid until the next call; the last one may lack its end. *line = NULL
  * at the end of the file. */
 int lines_next(lines *l, const char **line, size_t *n);

@@ -1,7 +1,5 @@
 #include "memory.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
 #include "lines.h"
@@ -39,8 +37,8 @@ static int read_states(float **states, size_t *rows, lines *l, size_t hidden) {
 }
 
 int memory_read(float **states, size_t *rows, const char *path, size_t hidden) {
-    lines l = {.fd = open(path, O_RDONLY | O_CLOEXEC), .name = path};
-    if (l.fd < 0) return say_error("%s: cannot open: %s", path, strerror(errno));
+    lines l;
+    TRY(lines_open(&l, path));
     const int status = read_states(states, rows, &l, hidden);
     lines_close(&l);
     return status;

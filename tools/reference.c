@@ -1,11 +1,8 @@
 #include "reference.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lines.h"
 #include "output/npy_header.h"
@@ -234,8 +231,8 @@ static int open_safetensors(reference *r, const bert_model_info *info) {
 
 int reference_open(reference *r, const char *path, const bert_model_info *info) {
     *r = (reference){.path = path};
-    lines l = {.fd = open(path, O_RDONLY | O_CLOEXEC), .name = path};
-    if (l.fd < 0) return say_error("%s: cannot open: %s", path, strerror(errno));
+    lines l;
+    TRY(lines_open(&l, path));
     int status = lines_peek(&l, 6);
     int is_npy = !status && l.end >= 6 && memcmp(l.data, "\x93NUMPY", 6) == 0;
     if (is_npy) status = open_npy(r, &l);

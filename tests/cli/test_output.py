@@ -191,6 +191,15 @@ class Signals(Case):
             self.stop(running, number)
             self.assertEqual(os.listdir(self.folder), [])
 
+    def test_waiting_for_the_writer_of_a_fifo(self):
+        os.mkfifo(self.folder / "fifo")
+        for args in (("encode", "-m", TINY, "--ids"), ("verify", "-m", TINY, "--against")):
+            running = subprocess.Popen([BERT, *args, str(self.folder / "fifo")], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
+            time.sleep(0.5)
+            running.send_signal(signal.SIGINT)
+            _, err = running.communicate(timeout=10)
+            self.assertEqual((running.returncode, err), (130, b""), args)
+
     def test_nohup(self):
         ignoring = f"trap '' HUP; exec '{BERT}' encode -m '{TINY}'"
         running = subprocess.Popen(["bash", "-c", ignoring], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
