@@ -57,19 +57,21 @@ def arrangements(fast):
 
 def plan(program):
     """(name of the sum, model, arguments, environment) of every run. What is slow gets the 12 shortest texts: ref, libm's
-    fma in software, sanitizers (BERT_TEST_QUICK) and emulators."""
+    fma in software (of a real model only under BERT_TEST_SLOW), sanitizers (BERT_TEST_QUICK) and emulators."""
     fast = [isa for isa in isas(program) if isa != "ref"] or ["ref"]
     quick = EMULATOR or os.environ.get("BERT_TEST_QUICK")
+    without_fma = {"tiny-bert", "all-MiniLM-L6-v2" if os.environ.get("BERT_TEST_SLOW") else "tiny-bert"}
     real = real_model()
     if real is None:
         print("all-MiniLM-L6-v2: its weights are not on this machine")
     models = {name: DATA / "models" / name for name in TINY} | ({"all-MiniLM-L6-v2": real} if real else {})
     for name, model in models.items():
-        for arguments in [] if quick and model == real else arrangements(fast):
-            short = ["shortest=12"] if quick else []
-            yield name + (" 12 shortest" if quick else ""), model, arguments + short, None
+        if quick and model == real:
+            continue
+        for arguments in arrangements(fast):
+            yield name + (" 12 shortest" if quick else ""), model, arguments + (["shortest=12"] if quick else []), None
         yield f"{name} 12 shortest", model, ["isa=ref", "shortest=12"], None
-        if not EMULATOR and not quick and name in ("tiny-bert", "all-MiniLM-L6-v2"):
+        if not quick and name in without_fma:
             yield f"{name} 12 shortest", model, ["isa=ref", "shortest=12", "threads=2"], SOFTWARE_FMA
     if not quick:
         yield "tiny-bert", models["tiny-bert"], ["isa=ref", "order=alone", "weights=file"], None

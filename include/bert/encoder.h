@@ -94,9 +94,9 @@ typedef struct bert_tap {
 typedef struct bert_run_options {
     size_t size;
     int64_t deadline_ns;  /* CLOCK_MONOTONIC; 0: none */
-    const volatile int *stop; /* polled between parts of a layer; nonzero: BERT_STOPPED. Set it by an atomic store */
+    const volatile int *stop; /* polled between parts of a layer; nonzero: BERT_STOPPED. Set by an atomic store */
     int32_t first_layer;  /* where to start if `hidden` is given; nothing before it can be tapped */
-    const float *hidden;  /* [ΣT, H]: the input of first_layer, instead of ids (which may be NULL then); NULL: begin with
+    const float *hidden;  /* [ΣT, H]: the input of first_layer, instead of ids (which may be NULL then); NULL: start with
                              the embeddings */
     const float *memory;  /* [ΣTm, H]: what a decoder's cross-attention looks at: the states that an encoder gave,
                              packed like the batch; NULL: its layers go without cross-attention, as HF's do */
