@@ -96,8 +96,8 @@ typedef struct bert_run_options {
     int64_t deadline_ns;  /* CLOCK_MONOTONIC; 0: none */
     const volatile int *stop; /* polled between parts of a layer; nonzero: BERT_STOPPED. Set by an atomic store */
     int32_t first_layer;  /* where to start if `hidden` is given; nothing before it can be tapped */
-    const float *hidden;  /* [ΣT, H]: the input of first_layer, instead of ids (which may be NULL then); NULL: start with
-                             the embeddings */
+    const float *hidden;  /* [ΣT, H]: the input of first_layer, instead of ids (which may be NULL then); NULL: the
+                             embeddings are computed */
     const float *memory;  /* [ΣTm, H]: what a decoder's cross-attention looks at: the states that an encoder gave,
                              packed like the batch; NULL: its layers go without cross-attention, as HF's do */
     const size_t *memory_start; /* [n+1]: text i looks at rows memory_start[i] .. memory_start[i+1]-1, at least one */
