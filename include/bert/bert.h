@@ -6,6 +6,7 @@
 #include <bert/json.h>
 #include <bert/safetensors.h>
 #include <bert/tokenizer.h>
+#include <bert/window.h>
 #include <bert/model.h>
 #include <bert/attention.h>
 #include <bert/encoder.h>

@@ -93,6 +93,11 @@ typedef struct bert_span {
     uint32_t start, end;
 } bert_span;
 
+/* What a part has of one sequence: its tokens [at, at + n) are tokens [first, first + n) of the whole sequence. */
+typedef struct bert_stretch {
+    size_t at, first, n;
+} bert_stretch;
+
 /* One tokenized text, or one overflow part of it: arrays of n, valid until the bert_tokens is used again. */
 typedef struct bert_encoding {
     size_t n;
@@ -102,6 +107,7 @@ typedef struct bert_encoding {
     const bert_span *offsets;           /* bytes; [0,0) for specials and padding */
     const bert_span *offsets_cp;        /* code points; NULL unless asked for */
     const int32_t *words;               /* index of the word in its sequence, -1 for specials and padding */
+    bert_stretch sequences[2];          /* of text a and b; n 0: nothing of it */
     size_t truncated;                   /* tokens of the text(s) that are not in this part */
     size_t unknown;                     /* unk tokens in this part */
     size_t invalid_utf8;                /* invalid byte sequences in the text(s) */

@@ -40,8 +40,8 @@ const bert_template *bert_call_template(const bert_call *call, bool pair);
 /* Parts are written between begin_part and end_part: steps of the template as they come. */
 BERT_MUST_USE bert_status bert_begin_part(bert_call *call);
 BERT_MUST_USE bert_status bert_add_special(bert_call *call, const bert_step *step);
-/* Gives tokens [at, out.n), which were just appended, the step's type. */
-void bert_mark_text(bert_call *call, size_t at, const bert_step *step);
+/* Gives tokens [at, out.n), which were just appended, the step's type; in their sequence they begin at `first`. */
+void bert_mark_text(bert_call *call, size_t at, const bert_step *step, size_t first);
 /* `total` is the number of tokens that the texts have, `kept` how many of them are in the part. */
 void bert_end_part(bert_call *call, size_t total, size_t kept);
 

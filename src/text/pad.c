@@ -61,6 +61,7 @@ static void spread(bert_tokens *t, size_t target, size_t total, int32_t pad, boo
         move_tokens(&t->out, tokens, part->start, part->n, t->code_points);
         fill(&t->out, left ? start : start + part->n, missing, pad, t->code_points);
         while (odd > 0 && t->odd.at[odd - 1].token >= part->start) t->odd.at[--odd].token += tokens - part->start;
+        for (int k = 0; k < 2; k++) part->sequences[k].at += tokens - start;
         part->start = start;
         part->n += missing;
         end = start;

@@ -37,8 +37,10 @@ bert_status bert_add_special(bert_call *call, const bert_step *step) {
     return BERT_OK;
 }
 
-void bert_mark_text(bert_call *call, size_t at, const bert_step *step) {
+void bert_mark_text(bert_call *call, size_t at, const bert_step *step, size_t first) {
     bert_columns *out = &call->tokens->out;
+    bert_part *part = &call->tokens->parts[call->tokens->parts_n - 1];
+    part->sequences[step->second] = (bert_stretch){at - part->start, first, out->n - at};
     for (size_t i = at; i < out->n; i++) out->types[i] = step->type;
     if (out->n > at) {
         memset(out->special + at, 0, out->n - at);
@@ -69,7 +71,7 @@ static bert_status write_whole(bert_call *call, const bert_template *template, c
         }
         const size_t at = out->n;
         TRY(bert_sequence(call, step->second ? text->b : text->a, step->second ? text->b_len : text->a_len));
-        bert_mark_text(call, at, step);
+        bert_mark_text(call, at, step, 0);
         sequences[step->second] = (bert_slice){at, out->n - at};
     }
     const size_t total = sequences[0].n + sequences[1].n;

@@ -144,6 +144,7 @@ bert_encoding bert_tokens_at(const bert_tokens *tokens, size_t i, size_t part) {
                            .offsets = c->offsets + p->start,
                            .offsets_cp = tokens->code_points ? c->offsets_cp + p->start : NULL,
                            .words = c->words + p->start,
+                           .sequences = {p->sequences[0], p->sequences[1]},
                            .truncated = p->truncated,
                            .unknown = p->unknown,
                            .invalid_utf8 = text->invalid,

@@ -65,6 +65,7 @@ typedef struct bert_patches {
 
 typedef struct bert_part {
     size_t start, n; /* in the columns */
+    bert_stretch sequences[2];
     size_t truncated, unknown;
 } bert_part;
 

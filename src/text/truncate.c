@@ -153,9 +153,10 @@ static bert_status write_part(bert_call *call, const cut *c, size_t first, size_
         }
         const size_t at = call->tokens->out.n;
         bert_slice from = step->second ? b : a;
+        const size_t begin = from.at;
         from.at += c->sequences[step->second].at;
         TRY(put_back(call, from));
-        bert_mark_text(call, at, step);
+        bert_mark_text(call, at, step, begin);
     }
     bert_end_part(call, c->sequences[0].n + c->sequences[1].n, a.n + b.n);
     return BERT_OK;
