@@ -124,6 +124,13 @@ check_readme() {
     python3 tests/run_readme.py $WORK/release/tools/bert
 }
 
+# check_manual: what the ordinary suite leaves out where mandoc or zsh are not there.
+check_manual() {
+    need_packages man-db groff-base mandoc zsh
+    build release gcc --prefix="$PWD/$WORK/prefix"
+    (cd tests/cli && BERT=../../$WORK/release/tools/bert python3 main.py test_manual)
+}
+
 check_valgrind() {
     need_packages valgrind
     build valgrind gcc -Dbuildtype=debugoptimized
