@@ -132,6 +132,34 @@ Test(mlm, log_probabilities) {
     bert_mlm_close(&mlm);
 }
 
+Test(mlm, most_probable_words) {
+    enum { K = 7 };
+    int32_t ids[T * K], all[V];
+    float log_probs[T * K], one[T], same[V];
+    bert_mlm *mlm;
+    run(model, logits, NULL);
+    cr_assert_eq(bert_mlm_open(&mlm, model, &err), BERT_OK, "%s", err.text);
+    cr_assert_eq(bert_mlm_top(mlm, ids, log_probs, hidden, T, K, NULL, &err), BERT_OK, "%s", err.text);
+    for (size_t k = 0; k < K; k++) {
+        int32_t column[T];
+        for (size_t i = 0; i < T; i++) {
+            const float *x = logits + i * V;
+            size_t better = 0; /* words that come before this one */
+            column[i] = ids[i * K + k];
+            for (int32_t w = 0; w < V; w++) better += x[w] > x[column[i]] || (x[w] == x[column[i]] && w < column[i]);
+            cr_expect_eq(better, k, "place %zu: word %zu is the one of rank %zu", i, k, better);
+        }
+        cr_assert_eq(bert_mlm_log_probs(mlm, one, hidden, column, T, NULL, &err), BERT_OK, "%s", err.text);
+        for (size_t i = 0; i < T; i++) cr_expect_eq(one[i], log_probs[i * K + k]);
+    }
+    cr_assert_eq(bert_mlm_top(mlm, all, same, hidden, 1, V, NULL, &err), BERT_OK, "%s", err.text);
+    cr_expect(memcmp(all, ids, K * sizeof *ids) == 0 && memcmp(same, log_probs, K * sizeof *same) == 0);
+    cr_expect_eq(bert_mlm_top(mlm, all, same, hidden, 1, V + 1, NULL, &err), BERT_INVALID_ARGUMENT);
+    cr_expect(strstr(err.text, "expected 1 to 3005"), "%s", err.text);
+    cr_expect_eq(bert_mlm_top(mlm, all, same, hidden, 1, 0, NULL, &err), BERT_INVALID_ARGUMENT);
+    bert_mlm_close(&mlm);
+}
+
 Test(mlm, keeps_its_model_alive) {
     bert_model *m = open_model("tiny-bert", NULL);
     bert_mlm *mlm;

@@ -24,7 +24,7 @@ typedef struct settings {
     const char *compare; /* file of texts */
     int silence;         /* bert_silence */
     const char *memory; /* npy [Tm, H]: what a decoder attends to */
-    size_t keep;
+    size_t keep, top; /* words of the logit lens */
     double min_weight;
     int pooling, normalize;
     size_t dim;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attention_lens.h"
 #include "attention_study.h"
 #include "commands.h"
 #include "engine.h"
@@ -21,6 +22,8 @@ typedef struct job {
     facts known;
     int wanted[SITES];          /* by place in site_names */
     int wanted_studies[STUDIES]; /* in study_names */
+    int wants_lens;
+    lens lens;
     engine engine;
     float *memory; /* [Tm, H]: what a decoder attends to */
     size_t memory_start[2];
@@ -72,6 +75,7 @@ static int no_such_what(const char *list) {
     buffer names = {0};
     for (int i = 0; i < SITE_CROSS; i++) buffer_print(&names, "%s,", site_names[i].what);
     for (int i = 0; i < STUDIES; i++) buffer_print(&names, i ? ",%s" : "%s", study_names[i]);
+    buffer_text(&names, ",logit_lens");
     int status = say_usage("--what %s: expected some of %.*s", list, (int)names.len, names.data);
     buffer_close(&names);
     return status;
@@ -85,7 +89,8 @@ static int read_what(job *j) {
     const char *list = j->s->what ? j->s->what : "weights";
     for (const char *at = list;; at++) {
         size_t n = strcspn(at, ",");
-        int found = 0;
+        int found = is_word(at, n, "logit_lens");
+        j->wants_lens |= found;
         for (int i = 0; i < SITE_CROSS; i++)
             if (is_word(at, n, site_names[i].what)) j->wanted[i] = found = 1;
         for (int i = 0; i < STUDIES; i++)
@@ -107,10 +112,11 @@ static int read_compare(const settings *s) {
 
 /* weights, with or without query and key together: what a page can show. */
 static int page_can_show(const job *j) {
-    int others = 0;
-    for (int i = 1; i < SITES; i++) others += j->wanted[i] && i != 2 && i != 3;
-    for (int i = 0; i < STUDIES; i++) others += j->wanted_studies[i];
-    return j->wanted[0] && j->wanted[2] == j->wanted[3] && !others;
+    int others = j->wants_lens;
+    for (int i = 0; i < SITES; i++)
+        others |= j->wanted[i] && i != SITE_WEIGHTS && i != SITE_QUERY && i != SITE_KEY;
+    for (int i = 0; i < STUDIES; i++) others |= j->wanted_studies[i];
+    return j->wanted[SITE_WEIGHTS] && j->wanted[SITE_QUERY] == j->wanted[SITE_KEY] && !others;
 }
 
 static int read_settings(job *j) {
@@ -139,7 +145,7 @@ static int read_memory(job *j) {
     TRY(memory_read(&j->memory, &j->memory_start[1], s->memory, info->hidden));
     j->engine.run.memory = j->memory;
     j->engine.run.memory_start = j->memory_start;
-    j->wanted[SITE_CROSS] = j->wanted[0] && j->kind != &writer_html && j->kind != &writer_bertviz;
+    j->wanted[SITE_CROSS] = j->wanted[SITE_WEIGHTS] && j->kind != &writer_html && j->kind != &writer_bertviz;
     return 0;
 }
 
@@ -182,28 +188,37 @@ static int write_view(void *user, const bert_view *view) {
     return j->status;
 }
 
-static int make_taps(job *j) {
-    const bert_model_info *info = &j->engine.info;
-    size_t most = info->layers + 1;
-    char *keep = need(most, 1);
-    j->taps = need(SITES * most, sizeof *j->taps);
-    int status = 0;
-    for (int i = 0; i < SITES && !status; i++) {
-        size_t layers = site_layers(site_names[i].site, info);
-        if (!j->wanted[i]) continue;
-        status = args_indices(keep, layers, site_comes_once(site_names[i].site) ? NULL : j->s->layers, "layers");
-        for (size_t l = 0; l < layers && !status; l++) {
-            if (!keep[l]) continue;
-            bert_tap *tap = &j->taps[j->n_taps++];
-            *tap = (bert_tap)BERT_TAP_INIT;
-            tap->site = (int32_t)site_names[i].site;
-            tap->layer = (int32_t)l;
-            tap->got = write_view;
-            tap->user = j;
-        }
+static int write_lens(void *user, const bert_view *view) {
+    job *j = user;
+    j->status = lens_write(&j->lens, j->writer, view);
+    return j->status;
+}
+
+/* A tap on each layer of the site that --layers keeps. */
+static int add_taps(job *j, bert_site site, int (*got)(void *, const bert_view *)) {
+    size_t layers = site_layers(site, &j->engine.info);
+    char *keep = need(layers, 1);
+    int status = args_indices(keep, layers, site_comes_once(site) ? NULL : j->s->layers, "layers");
+    for (size_t l = 0; l < layers && !status; l++) {
+        if (!keep[l]) continue;
+        bert_tap *tap = &j->taps[j->n_taps++];
+        *tap = (bert_tap)BERT_TAP_INIT;
+        tap->site = (int32_t)site;
+        tap->layer = (int32_t)l;
+        tap->got = got;
+        tap->user = j;
     }
     free(keep);
     return status;
+}
+
+static int make_taps(job *j) {
+    j->taps = need((SITES + 1) * (j->engine.info.layers + 1), sizeof *j->taps);
+    for (int i = 0; i < SITES; i++)
+        if (j->wanted[i]) TRY(add_taps(j, site_names[i].site, write_view));
+    if (!j->wants_lens) return 0;
+    TRY(lens_open(&j->lens, &j->engine, j->s->top));
+    return add_taps(j, BERT_SITE_HIDDEN_STATES, write_lens);
 }
 
 /* The one text: more or fewer of them is an error. A page takes several. */
@@ -241,7 +256,7 @@ static int choose_for_page(job *j) {
         size_t T = j->sequences[i].n;
         bytes += maps * T * (T + 2 * (info->head_size + sizeof(float)));
     }
-    j->wanted[2] = j->wanted[3] = bytes <= SMALL_PAGE;
+    j->wanted[SITE_QUERY] = j->wanted[SITE_KEY] = bytes <= SMALL_PAGE;
     return 0;
 }
 
@@ -308,6 +323,7 @@ static int run(const settings *s) {
     free(j.taps);
     free(j.heads);
     free(j.layers);
+    lens_close(&j.lens);
     free(j.memory);
     free(j.values);
     return status;
@@ -319,7 +335,8 @@ static const option own_options[] = {
      "weights (default), scores, query, key, value, context, hidden_states; word_embeddings, position_embeddings, "
      "type_embeddings; value_output, head_output (through W_O, by heads), attention_output, attention_sum (before "
      "LayerNorm), ffn_pre, ffn_post (activation), ffn_output, ffn_sum; rollout, norms, block_norms, distance, entropy "
-     "(nats); page: weights,query,key"},
+     "(nats); logit_lens (words that each layer would say); page: weights,query,key"},
+    {"top-k", 0, OPTION_COUNT, AT(top), 1, "K", "words a token of the logit lens; default 5"},
     {"compare", 0, OPTION_TEXT, AT(compare), 0, "FILE",
      "instead of a text: mean and spread of every head's distance and entropy over the texts of FILE (json)"},
     {"layers", 0, OPTION_TEXT, AT(layers), 0, "LIST", "0,5 or -1 or all (default)"},

@@ -78,8 +78,17 @@ void json_floats(buffer *b, const float *x, const size_t *dim, int rank) {
     buffer_byte(b, ']');
 }
 
-void json_integers(buffer *b, const int64_t *x, size_t n) {
+void json_integers(buffer *b, const int64_t *x, const size_t *dim, int rank) {
+    if (rank == 0) {
+        buffer_print(b, "%lld", (long long)x[0]);
+        return;
+    }
+    size_t step = 1;
+    for (int i = 1; i < rank; i++) step *= dim[i];
     buffer_byte(b, '[');
-    for (size_t i = 0; i < n; i++) buffer_print(b, i ? ",%lld" : "%lld", (long long)x[i]);
+    for (size_t i = 0; i < dim[0]; i++) {
+        if (i) buffer_byte(b, ',');
+        json_integers(b, x + i * step, dim + 1, rank - 1);
+    }
     buffer_byte(b, ']');
 }

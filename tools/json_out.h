@@ -16,6 +16,6 @@ void json_float(buffer *b, float x);
 void json_double(buffer *b, double x);
 /* Nested arrays of shape dim[0..rank-1]. */
 void json_floats(buffer *b, const float *x, const size_t *dim, int rank);
-void json_integers(buffer *b, const int64_t *x, size_t n);
+void json_integers(buffer *b, const int64_t *x, const size_t *dim, int rank);
 
 #endif

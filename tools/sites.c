@@ -3,10 +3,10 @@
 #include <string.h>
 
 const site_name site_names[SITES + 1] = {
-    {"weights", "attentions", BERT_SITE_WEIGHTS},
+    [SITE_WEIGHTS] = {"weights", "attentions", BERT_SITE_WEIGHTS},
     {"scores", "scores", BERT_SITE_SCORES},
-    {"query", "query", BERT_SITE_QUERY},
-    {"key", "key", BERT_SITE_KEY},
+    [SITE_QUERY] = {"query", "query", BERT_SITE_QUERY},
+    [SITE_KEY] = {"key", "key", BERT_SITE_KEY},
     {"value", "value", BERT_SITE_VALUE},
     {"context", "context", BERT_SITE_CONTEXT},
     {"hidden_states", "hidden_states", BERT_SITE_HIDDEN_STATES},
@@ -21,7 +21,7 @@ const site_name site_names[SITES + 1] = {
     {"ffn_post", "ffn_post", BERT_SITE_FFN_POST},
     {"ffn_output", "ffn_output", BERT_SITE_FFN_OUTPUT},
     {"ffn_sum", "ffn_sum", BERT_SITE_FFN_SUM},
-    {"cross_weights", "cross_attentions", BERT_SITE_CROSS_WEIGHTS},
+    [SITE_CROSS] = {"cross_weights", "cross_attentions", BERT_SITE_CROSS_WEIGHTS},
     {0}};
 
 int site_comes_once(bert_site site) {

@@ -11,7 +11,8 @@ typedef struct site_name {
     bert_site site;
 } site_name;
 
-enum { SITES = 19, SITE_CROSS = 18 }; /* the last one is not for --what: it comes with weights */
+/* Places in the table. The last one is not for --what: it comes with weights. */
+enum { SITE_WEIGHTS = 0, SITE_QUERY = 2, SITE_KEY = 3, SITE_CROSS = 18, SITES };
 
 /* Ended by what NULL. */
 extern const site_name site_names[SITES + 1];

@@ -29,6 +29,13 @@ BERT_API BERT_MUST_USE bert_status bert_mlm_logits(const bert_mlm *mlm, float *l
 BERT_API BERT_MUST_USE bert_status bert_mlm_log_probs(const bert_mlm *mlm, float *log_probs, const float *hidden,
                                                       const int32_t *ids, size_t n, const bert_workers *workers,
                                                       bert_error *err);
+/* The k most probable words at each of n places, best first, of equal ones the lower id: ids [n, k], and log_probs
+ * [n, k], natural logarithms over all V words. Over BERT_SITE_HIDDEN_STATES of every layer it is the
+ * logit lens (nostalgebraist 2020, "interpreting GPT: the logit lens"): which word each layer would say if it were the
+ * last. Errors as bert_mlm_log_probs; k is at most V. */
+BERT_API BERT_MUST_USE bert_status bert_mlm_top(const bert_mlm *mlm, int32_t *ids, float *log_probs,
+                                                const float *hidden, size_t n, size_t k, const bert_workers *workers,
+                                                bert_error *err);
 
 #ifdef __cplusplus
 }

@@ -95,15 +95,68 @@ done:
     return status;
 }
 
-/* ln softmax(x)[id] = x[id] − max + ln softmax(x)[where max is]; that probability is at least 1/V. */
-static float log_prob(const bert_kernels *kernels, float *x, size_t n, size_t id) {
-    const float chosen = x[id];
+static size_t largest(const float *x, size_t n) {
     size_t best = 0;
     for (size_t i = 1; i < n; i++)
         if (x[i] > x[best]) best = i;
-    const float max = x[best];
-    bert_softmax(kernels, x, x, n);
-    return (float)((double)chosen - (double)max + natural_log((double)x[best]));
+    return best;
+}
+
+/* chosen [k], some of the logits x [V], become ln softmax(x): x[i] − max + ln softmax(x)[where max is]; that
+ * probability is at least 1/V. x is not needed any more. */
+static void to_log_probs(const bert_mlm *mlm, float *chosen, size_t k, float *x) {
+    const size_t best = largest(x, mlm->decoder.n);
+    const double max = (double)x[best];
+    bert_softmax(mlm->kernels, x, x, mlm->decoder.n);
+    const double log_best = natural_log((double)x[best]);
+    for (size_t i = 0; i < k; i++) chosen[i] = (float)((double)chosen[i] - max + log_best);
+}
+
+/* The places of the k largest of x [n], best first, and what stands there. */
+static void take_top(int32_t *ids, float *values, size_t k, const float *x, size_t n) {
+    for (size_t i = 0, have = 0; i < n; i++) {
+        if (have == k && !(x[i] > values[k - 1])) continue;
+        size_t at = have < k ? have++ : k - 1;
+        for (; at > 0 && x[i] > values[at - 1]; at--) {
+            values[at] = values[at - 1];
+            ids[at] = ids[at - 1];
+        }
+        values[at] = x[i];
+        ids[at] = (int32_t)i;
+    }
+}
+
+/* Calls each(user, i, logits [V]) for the n places in turn. */
+static bert_status for_each_place(const bert_mlm *mlm, const float *hidden, size_t n, const bert_workers *workers,
+                                  void (*each)(void *user, size_t i, float *logits), void *user, bert_error *err) {
+    const size_t words = mlm->decoder.n, h = mlm->transform.n;
+    bert_status status = BERT_OK;
+    float *logits = calloc(n < ROWS ? n + 1 : ROWS, words * sizeof *logits); /* [rows, V] */
+    if (!logits) return bert_fail(err, BERT_NO_MEMORY, "no memory for the logits of %zu words", words);
+    for (size_t first = 0; first < n; first += ROWS) {
+        const size_t rows = n - first < ROWS ? n - first : ROWS;
+        TRY_OR_DONE(bert_mlm_logits(mlm, logits, hidden + first * h, rows, workers, err));
+        const uint64_t host = bert_fpenv_enter();
+        for (size_t i = 0; i < rows; i++) each(user, first + i, logits + i * words);
+        bert_fpenv_leave(host);
+    }
+done:
+    free(logits);
+    return status;
+}
+
+typedef struct wanted {
+    const bert_mlm *mlm;
+    const int32_t *ids; /* [n]: whose log-probabilities */
+    int32_t *top;       /* [n, k] */
+    float *log_probs;   /* [n] or [n, k] */
+    size_t k;
+} wanted;
+
+static void one_log_prob(void *user, size_t i, float *logits) {
+    const wanted *want = user;
+    want->log_probs[i] = logits[want->ids[i]];
+    to_log_probs(want->mlm, want->log_probs + i, 1, logits);
 }
 
 static bert_status check_ids(const bert_mlm *mlm, const int32_t *ids, size_t n, bert_error *err) {
@@ -115,20 +168,23 @@ static bert_status check_ids(const bert_mlm *mlm, const int32_t *ids, size_t n, 
 
 bert_status bert_mlm_log_probs(const bert_mlm *mlm, float *log_probs, const float *hidden, const int32_t *ids, size_t n,
                                const bert_workers *workers, bert_error *err) {
-    const size_t words = mlm->decoder.n, h = mlm->transform.n;
-    bert_status status = BERT_OK;
+    wanted want = {.mlm = mlm, .ids = ids, .log_probs = log_probs};
     TRY(check_ids(mlm, ids, n, err));
-    float *logits = calloc(n < ROWS ? n + 1 : ROWS, words * sizeof *logits); /* [rows, V] */
-    if (!logits) return bert_fail(err, BERT_NO_MEMORY, "no memory for the logits of %zu words", words);
-    for (size_t first = 0; first < n; first += ROWS) {
-        const size_t rows = n - first < ROWS ? n - first : ROWS;
-        TRY_OR_DONE(bert_mlm_logits(mlm, logits, hidden + first * h, rows, workers, err));
-        const uint64_t host = bert_fpenv_enter();
-        for (size_t i = 0; i < rows; i++)
-            log_probs[first + i] = log_prob(mlm->kernels, logits + i * words, words, (size_t)ids[first + i]);
-        bert_fpenv_leave(host);
-    }
-done:
-    free(logits);
-    return status;
+    return for_each_place(mlm, hidden, n, workers, one_log_prob, &want, err);
+}
+
+static void one_top(void *user, size_t i, float *logits) {
+    const wanted *want = user;
+    float *log_probs = want->log_probs + i * want->k;
+    take_top(want->top + i * want->k, log_probs, want->k, logits, want->mlm->decoder.n);
+    to_log_probs(want->mlm, log_probs, want->k, logits);
+}
+
+bert_status bert_mlm_top(const bert_mlm *mlm, int32_t *ids, float *log_probs, const float *hidden, size_t n, size_t k,
+                         const bert_workers *workers, bert_error *err) {
+    wanted want = {.mlm = mlm, .top = ids, .log_probs = log_probs, .k = k};
+    if (k == 0 || k > mlm->decoder.n)
+        return bert_fail(err, BERT_INVALID_ARGUMENT, "the %zu most probable words, expected 1 to %zu", k,
+                         mlm->decoder.n);
+    return for_each_place(mlm, hidden, n, workers, one_top, &want, err);
 }

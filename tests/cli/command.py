@@ -20,6 +20,14 @@ def model(name):
     return str(DATA / "models" / name)
 
 
+def real_model(name):
+    """Its folder; the test is skipped where there is none."""
+    for root in (os.environ.get("BERT_TEST_MODELS"), os.environ.get("BERT_TEST_SOURCE_MODELS")):
+        if root and (pathlib.Path(root) / name / "model.safetensors").exists():
+            return str(pathlib.Path(root) / name)
+    raise unittest.SkipTest(f"{name} is not here")
+
+
 def environment():
     env = {k: v for k, v in os.environ.items() if not k.startswith("BERT")}
     env.setdefault("ASAN_OPTIONS", "detect_leaks=1")

@@ -3,7 +3,7 @@ import json
 import math
 import statistics
 
-from command import Case, FOX, TINY, bert, lines, npz, safetensors
+from command import Case, DATA, FOX, TINY, bert, lines, model, npz, real_model, safetensors
 
 STUDIES = "rollout,norms,block_norms,distance,entropy"
 STEPS = ("value_output", "head_output", "attention_output", "attention_sum", "ffn_pre", "ffn_post", "ffn_output", "ffn_sum")
@@ -85,6 +85,45 @@ class Study(Case):
         self.assertIn("word_embeddings", json.dumps(said))
         self.assertIn("head_output.2", json.dumps(said))
 
+    def lens(self, folder, golden, delta):
+        """Against Hugging Face's head on Hugging Face's hidden states, in float64."""
+        want = json.loads((DATA / "study" / golden).read_text(encoding="utf-8"))
+        (line,) = lines(bert("attention", "-m", folder, "--what", "logit_lens", want["text"], check=0))
+        self.assertEqual(list(line["logit_lens"]), [str(layer) for layer in range(len(want["ids"]))])
+        for layer, ids in enumerate(want["ids"]):
+            self.assertEqual(line["logit_lens_ids"][str(layer)], ids)
+            self.assertEqual(line["logit_lens_tokens"][str(layer)], want["words"][layer])
+            for ours, truth in zip(line["logit_lens"][str(layer)], want["log_probs"][layer], strict=True):
+                self.near(ours, truth, delta)
+
+    def test_logit_lens(self):
+        self.lens(TINY, "lens-tiny-bert.json", 2e-5)
+
+    def test_logit_lens_of_real_weights(self):
+        self.lens(real_model("bert-base-uncased"), "lens-bert-base-uncased.json", 2e-4)
+
+    def test_logit_lens_in_every_format(self):
+        args = ("attention", "-m", TINY, "--what", "logit_lens,hidden_states", "--layers", "1,-1", "--top-k", "3", SHORT)
+        (line,) = lines(bert(*args, check=0))
+        tensors, metadata = safetensors(bert(*args, "--format", "safetensors", check=0).stdout)
+        self.assertEqual(npz(bert(*args, "--format", "npz", check=0).stdout), {**tensors, **metadata})
+        n = tensors["input_ids"].shape[1]
+        for layer in "13":
+            self.assertEqual(tensors[f"logit_lens.{layer}"].shape, (1, n, 3))
+            self.assertEqual(tensors[f"logit_lens_ids.{layer}"].rows(), line["logit_lens_ids"][layer])
+            self.assertEqual(json.loads(metadata[f"logit_lens_tokens.{layer}"]), line["logit_lens_tokens"][layer])
+        self.assertNotIn("logit_lens.0", tensors)
+        (all_words,) = lines(bert("attention", "-m", TINY, "--what", "logit_lens", "--layers", "0", "--top-k", "3005", "a", check=0))
+        for ids, log_probs in zip(all_words["logit_lens_ids"]["0"], all_words["logit_lens"]["0"]):
+            self.assertEqual(sorted(ids), list(range(3005)))
+            self.assertEqual(log_probs, sorted(log_probs, reverse=True))
+            self.assertAlmostEqual(sum(map(math.exp, log_probs)), 1, delta=1e-4)
+
+    def test_logit_lens_refuses(self):
+        self.refused(1, "no head for masked words", "attention", "-m", model("tiny-bert-classifier"), "--what", "logit_lens", "a")
+        self.refused(1, "the model has 3005 words", "attention", "-m", TINY, "--what", "logit_lens", "--top-k", "3006", "a")
+        self.refused(2, "the page shows weights", "attention", "-m", TINY, "--what", "weights,logit_lens", "--format", "html", "a")
+
     def test_compare(self):
         texts = [SHORT, FOX, "he\tcan do it"]
         path = self.folder / "texts.txt"
@@ -117,4 +156,4 @@ class Study(Case):
     def test_page_and_bertviz_show_weights_only(self):
         self.refused(2, "the page shows weights", "attention", "-m", TINY, "--what", "weights,entropy", "--format", "html", "a")
         self.refused(2, "bertviz shows weights", "attention", "-m", TINY, "--what", "entropy", "--format", "bertviz", "a")
-        self.refused(2, "--what foo: expected some of weights.*,ffn_sum,rollout,norms,block_norms,distance,entropy$", "attention", "-m", TINY, "--what", "foo", "a")
+        self.refused(2, "--what foo: expected some of weights.*,ffn_sum,rollout,norms,block_norms,distance,entropy,logit_lens$", "attention", "-m", TINY, "--what", "foo", "a")

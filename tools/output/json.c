@@ -1,4 +1,5 @@
 /* JSON: one object a text. `jsonl` counts the tokens, `json` lists them; bertviz is a shape of its own. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "json_out.h"
@@ -6,17 +7,15 @@
 
 /* "hidden_states.0" and "hidden_states.1" are members of one object "hidden_states", so tensors are kept by group until
  * the text is complete. */
-enum { GROUPS = 32, GROUP_NAME = 32 };
-
 typedef struct group {
-    char name[GROUP_NAME];
+    buffer name; /* ends with a NUL */
     int members; /* 1: an object, 0: a value */
     buffer text;
 } group;
 
 typedef struct json_state {
-    group groups[GROUPS];
-    size_t n;
+    group *groups;
+    size_t n, room; /* behind n: buffers of the text before, to be used again */
 } json_state;
 
 static int json_begin(writer *w, const about *text) {
@@ -42,11 +41,16 @@ static int json_begin(writer *w, const about *text) {
 /* The group whose name is the first n bytes of `name`, made if it is new. */
 static group *find_group(json_state *state, const char *name, size_t n) {
     for (size_t i = 0; i < state->n; i++)
-        if (strncmp(state->groups[i].name, name, n) == 0 && state->groups[i].name[n] == 0) return &state->groups[i];
+        if (state->groups[i].name.len == n + 1 && memcmp(state->groups[i].name.data, name, n) == 0)
+            return &state->groups[i];
+    if (state->n == state->room) {
+        state->groups = need_more(state->groups, state->room + 1, sizeof *state->groups);
+        state->groups[state->room++] = (group){0};
+    }
     group *g = &state->groups[state->n++];
-    memcpy(g->name, name, n);
-    g->name[n] = 0;
-    g->text.len = 0;
+    g->name.len = g->text.len = 0;
+    buffer_add(&g->name, name, n);
+    buffer_byte(&g->name, 0);
     return g;
 }
 
@@ -58,10 +62,12 @@ static int json_tensor(writer *w, const tensor *t) {
         if (g->text.len == 0) buffer_byte(&g->text, '{');
         json_key(&g->text, dot + 1);
     }
-    if (t->type == TENSOR_I64)
-        json_integers(&g->text, t->data, tensor_count(t));
+    if (t->type == TENSOR_JSON)
+        buffer_add(&g->text, t->data, t->dim[0]);
+    else if (t->type == TENSOR_I64)
+        json_integers(&g->text, t->data, t->dim + !t->whole, t->rank - !t->whole); /* without the batch of one */
     else
-        json_floats(&g->text, t->data, t->dim + !t->whole, t->rank - !t->whole); /* without the batch of one */
+        json_floats(&g->text, t->data, t->dim + !t->whole, t->rank - !t->whole);
     return 0;
 }
 
@@ -69,7 +75,7 @@ static void add_groups(writer *w) {
     json_state *state = w->state;
     for (size_t i = 0; i < state->n; i++) {
         group *g = &state->groups[i];
-        json_key(&w->scratch, g->name);
+        json_key(&w->scratch, g->name.data);
         buffer_add(&w->scratch, g->text.data, g->text.len);
         if (g->members) buffer_byte(&w->scratch, '}');
     }
@@ -110,7 +116,11 @@ static int json_end(writer *w, const about *text) {
 
 static void json_close(writer *w) {
     json_state *state = w->state;
-    for (size_t i = 0; i < GROUPS; i++) buffer_close(&state->groups[i].text);
+    for (size_t i = 0; i < state->room; i++) {
+        buffer_close(&state->groups[i].name);
+        buffer_close(&state->groups[i].text);
+    }
+    free(state->groups);
 }
 
 const writer_kind writer_jsonl = {"jsonl",     ".jsonl",  WRITES_STREAM, sizeof(json_state), json_begin,

@@ -33,15 +33,6 @@ static const char *file_name(npz_state *state, const char *name) {
     return state->name.data;
 }
 
-static int npz_tensor(writer *w, const tensor *t) {
-    npz_state *state = w->state;
-    if (strcmp(t->name, "embedding") == 0) return spool_add(&state->embedding, t->data, tensor_bytes(t));
-    state->name.len = 0;
-    if (w->known.several) buffer_print(&state->name, "%zu.", w->texts);
-    return add_array(w, file_name(state, t->name), t->type == TENSOR_I64 ? "<i8" : "<f4", t->dim, t->rank, t->data,
-                     tensor_bytes(t));
-}
-
 /* A text as numpy's "<Un": UTF-32. At least one character, numpy knows no shorter type. */
 static int add_string(writer *w, const char *key, const char *s, size_t n) {
     npz_state *state = w->state;
@@ -59,6 +50,16 @@ static int add_string(writer *w, const char *key, const char *s, size_t n) {
     buffer_close(&wide);
     buffer_close(&type);
     return status;
+}
+
+static int npz_tensor(writer *w, const tensor *t) {
+    npz_state *state = w->state;
+    if (t->type == TENSOR_JSON) return writer_add_text(w, t->name, t->data, t->dim[0], add_string);
+    if (strcmp(t->name, "embedding") == 0) return spool_add(&state->embedding, t->data, tensor_bytes(t));
+    state->name.len = 0;
+    if (w->known.several) buffer_print(&state->name, "%zu.", w->texts);
+    return add_array(w, file_name(state, t->name), t->type == TENSOR_I64 ? "<i8" : "<f4", t->dim, t->rank, t->data,
+                     tensor_bytes(t));
 }
 
 static int npz_begin(writer *w, const about *text) {

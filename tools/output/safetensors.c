@@ -25,8 +25,21 @@ typedef struct safetensors_state {
     buffer names, metadata;
 } safetensors_state;
 
+static int add_metadata(writer *w, const char *key, const char *s, size_t n) {
+    safetensors_state *state = w->state;
+    if (state->metadata.len) buffer_byte(&state->metadata, ',');
+    json_text(&state->metadata, key);
+    buffer_byte(&state->metadata, ':');
+    json_string(&state->metadata, s, n);
+    if (state->metadata.len + state->names.len > HEADER_LIMIT)
+        return say_error("%s: too many texts for the header of one safetensors file: use --format npz",
+                         sink_name(w->out));
+    return 0;
+}
+
 static int safetensors_tensor(writer *w, const tensor *t) {
     safetensors_state *state = w->state;
+    if (t->type == TENSOR_JSON) return writer_add_text(w, t->name, t->data, t->dim[0], add_metadata);
     if (strcmp(t->name, "embedding") == 0) return spool_add(&state->embedding, t->data, tensor_bytes(t));
     if (state->n == state->room) {
         state->room = state->room ? 2 * state->room : 64;
@@ -38,18 +51,6 @@ static int safetensors_tensor(writer *w, const tensor *t) {
     writer_name(w, &state->names, t->name);
     buffer_byte(&state->names, 0);
     return spool_add(&state->data[t->type], t->data, tensor_bytes(t));
-}
-
-static int add_metadata(writer *w, const char *key, const char *s, size_t n) {
-    safetensors_state *state = w->state;
-    if (state->metadata.len) buffer_byte(&state->metadata, ',');
-    json_text(&state->metadata, key);
-    buffer_byte(&state->metadata, ':');
-    json_string(&state->metadata, s, n);
-    if (state->metadata.len + state->names.len > HEADER_LIMIT)
-        return say_error("%s: too many texts for the header of one safetensors file: use --format npz",
-                         sink_name(w->out));
-    return 0;
 }
 
 static int safetensors_begin(writer *w, const about *text) {

@@ -60,6 +60,16 @@ void writer_name(writer *w, buffer *name, const char *tensor_name) {
     buffer_text(name, tensor_name);
 }
 
+int writer_add_text(writer *w, const char *name, const char *s, size_t n,
+                    int (*add)(writer *, const char *, const char *, size_t)) {
+    buffer full = {0};
+    writer_name(w, &full, name);
+    buffer_byte(&full, 0);
+    int status = add(w, full.data, s, n);
+    buffer_close(&full);
+    return status;
+}
+
 int writer_metadata(writer *w, const about *text, int (*add)(writer *, const char *, const char *, size_t)) {
     const struct {
         const char *key, *s;
@@ -67,17 +77,9 @@ int writer_metadata(writer *w, const about *text, int (*add)(writer *, const cha
     } all[] = {{"tokens", text->tokens, text->tokens ? strlen(text->tokens) : 0},
                {"text", text->text ? text->text->a : NULL, text->text ? text->text->a_len : 0},
                {"pair", text->text ? text->text->b : NULL, text->text ? text->text->b_len : 0}};
-    int status = 0;
-    buffer name = {0};
-    for (size_t i = 0; i < sizeof all / sizeof *all && !status; i++) {
-        if (!all[i].s) continue;
-        name.len = 0;
-        writer_name(w, &name, all[i].key);
-        buffer_byte(&name, 0);
-        status = add(w, name.data, all[i].s, all[i].n);
-    }
-    buffer_close(&name);
-    return status;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].s) TRY(writer_add_text(w, all[i].key, all[i].s, all[i].n, add));
+    return 0;
 }
 
 int writer_global_metadata(writer *w, int (*add)(writer *, const char *, const char *, size_t)) {

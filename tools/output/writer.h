@@ -14,13 +14,13 @@
 #include "buffer.h"
 #include "sink.h"
 
-typedef enum { TENSOR_F32, TENSOR_I64 } tensor_type;
+typedef enum { TENSOR_F32, TENSOR_I64, TENSOR_JSON /* text: where a format knows only numbers, metadata */ } tensor_type;
 
 typedef struct tensor {
     const char *name; /* "hidden_states.3" */
     tensor_type type;
     int rank;
-    size_t dim[4]; /* the first is 1: one text, unless `whole` */
+    size_t dim[4]; /* the first is 1: one text, unless `whole`; of JSON its bytes */
     const void *data;
     int whole; /* 1: no batch of one in front */
 } tensor;
@@ -101,6 +101,9 @@ void writer_close(writer **w);
 
 /* Appends the tensor's name, with "{n}." where there are several texts. */
 void writer_name(writer *w, buffer *name, const char *tensor);
+/* Calls add(w, key, s, n) with that name as key. */
+int writer_add_text(writer *w, const char *name, const char *s, size_t n,
+                    int (*add)(writer *w, const char *key, const char *s, size_t n));
 /* The metadata of the current text, as far as it is known: calls add(w, key, text, len) for tokens, text, pair. */
 int writer_metadata(writer *w, const about *text, int (*add)(writer *w, const char *key, const char *s, size_t n));
 /* Likewise for numerics, weights_hash and heads. */
