@@ -12,7 +12,8 @@
 
 enum { HELP_COLUMN = 31 };
 
-const settings settings_default = {.normalize = -1, .stride = NO_STRIDE, .tolerance = 1e-4, .top = 5};
+const settings settings_default = {
+    .normalize = -1, .stride = NO_STRIDE, .tolerance = 1e-4, .top = 5, .max_line = MAX_LINE};
 
 static void *field_of(settings *s, const option *o) {
     return (char *)s + o->field;

@@ -14,6 +14,7 @@ typedef struct settings {
     /* input */
     const char *pair, *ids;
     int no_pair, jsonl, on_error;
+    size_t max_line;
     /* tokens */
     size_t max_length, stride, pad_to_multiple;
     int truncation, truncation_side, literal_specials, no_special_tokens, padding_side, offset_unit;
@@ -43,6 +44,7 @@ typedef struct settings {
 
 extern const settings settings_default;
 
+enum { MAX_LINE = 64 << 20 };
 enum { ON_ERROR_SKIP, ON_ERROR_FAIL, ON_ERROR_NULL };
 enum { GEMM_NATIVE, GEMM_OPENBLAS };
 #define NO_STRIDE SIZE_MAX /* none was given: 0 is a stride */

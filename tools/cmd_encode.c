@@ -129,8 +129,7 @@ static int embed_texts(job *j) {
     j->infos = need_more(j->infos, w->n_texts, sizeof *j->infos);
     while (w->n_texts && bert_embed(j->engine.session, j->engine.pipeline, j->vectors, w->texts, w->n_texts, &j->embed,
                                     j->infos, &err)) {
-        int one_text = err.code == BERT_TOO_LONG || err.code == BERT_INVALID_ARGUMENT;
-        if (!one_text || !found) return say_failure(&err);
+        if (!window_concerns_text(err.code) || !found) return say_failure(&err);
         bert_tokenize_options options = engine_tokenize_options(&j->engine, j->s);
         TRY(window_screen(w, j->engine.tokenizer, &options, &found));
     }

@@ -2,7 +2,9 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "buffer.h"
 #include "say.h"
 #include "signals.h"
 
@@ -43,20 +45,31 @@ static bert_status open_parts(engine *e, const char *path, int parts, const bert
     return BERT_OK;
 }
 
+/* What was warned of while opening; the attempt with the weights in the file warns of the same again. */
+static void hold(void *held, const char *text) {
+    buffer_add(held, text, strlen(text) + 1);
+}
+
+static void say_held(const buffer *held) {
+    for (size_t at = 0; at < held->len; at += strlen(held->data + at) + 1) say_warning("%s", held->data + at);
+}
+
 /* Opens the folder, with or without the tokenizer. */
 static int open_model(engine *e, const settings *s, int parts, const bert_workers *workers) {
     bert_error err;
     const char *path;
+    buffer held = {0};
+    const bert_notes notes = {&held, hold};
     TRY(engine_model_path(s, &path));
     bert_model_options model = BERT_MODEL_OPTIONS_INIT;
-    model.notes = &say_notes;
+    model.notes = &notes;
     model.workers = workers;
     model.gemm = e->gemm.multiply ? &e->gemm : NULL;
     model.isa = (bert_isa)s->isa;
     model.strict = s->strict;
     model.max_memory = s->max_memory;
     bert_tokenizer_options tokenizer = BERT_TOKENIZER_OPTIONS_INIT;
-    tokenizer.notes = &say_notes;
+    tokenizer.notes = &notes;
     tokenizer.strict = s->strict;
     tokenizer.tokenizer_json = s->tokenizer_json;
     bert_pipeline_options pipeline = BERT_PIPELINE_OPTIONS_INIT;
@@ -68,8 +81,11 @@ static int open_model(engine *e, const settings *s, int parts, const bert_worker
         model.max_memory = 0;
         model.weights = BERT_WEIGHTS_FILE;
         e->weights_stay_in_file = 1;
+        held.len = 0;
         opened = open_parts(e, path, parts, &pipeline, &err);
     }
+    say_held(&held);
+    buffer_close(&held);
     return opened ? say_failure(&err) : 0;
 }
 

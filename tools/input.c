@@ -30,8 +30,9 @@ static int check_settings(const settings *s) {
 int input_open(input *in, const settings *s) {
     *in = (input){.s = s, .lines = {.fd = STDIN_FILENO, .name = "stdin"}};
     TRY(check_settings(s));
-    if (s->ids) return input_open_ids(in);
+    if (s->ids) TRY(input_open_ids(in));
     if (s->compare) TRY(lines_open(&in->lines, s->compare));
+    in->lines.most = s->max_line;
     if (!s->n_texts && in->lines.fd == STDIN_FILENO && isatty(STDIN_FILENO))
         say_warning("reading texts from the terminal, one a line; Ctrl-D ends");
     return 0;
@@ -103,6 +104,11 @@ static void take_json(record *r, const char *line, size_t n) {
     take_object(r, root);
 }
 
+int input_cut(const input *in, record *r) {
+    if (in->lines.cut) snprintf(r->wrong, sizeof r->wrong, "longer than %zu bytes (--max-line)", in->lines.most);
+    return in->lines.cut;
+}
+
 /* Ready for the next record; the memory of an unusually long one is not kept, there are many records. */
 static void reset(record *r) {
     free(r->ids);
@@ -125,6 +131,7 @@ int input_next(input *in, record *r, int *got) {
     *got = line != NULL;
     if (!line) return 0;
     r->number = in->lines.number;
+    if (input_cut(in, r)) return 0;
     if (in->s->jsonl)
         take_json(r, line, n);
     else

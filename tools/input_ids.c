@@ -92,6 +92,7 @@ static int next_list(input *in, record *r, int *got) {
     *got = line != NULL;
     if (!line) return 0;
     r->number = in->lines.number;
+    if (input_cut(in, r)) return 0;
     r->ids = need(1, sizeof *r->ids);
     if (bert_json_check(&root, line, n, &err))
         snprintf(r->wrong, sizeof r->wrong, "expected a JSON list of ids: %.400s", err.text);

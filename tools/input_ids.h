@@ -7,4 +7,7 @@
 int input_open_ids(input *in);
 int input_next_ids(input *in, record *r, int *got);
 
+/* 1: the line that was just read is longer than --max-line; the record says so (input.c). */
+int input_cut(const input *in, record *r);
+
 #endif

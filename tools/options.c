@@ -25,6 +25,7 @@ const option options_input[] = {
     {"jsonl", 0, OPTION_FLAG, AT(jsonl), 1, NULL, "lines are objects {\"text\":…, \"pair\":…, \"id\":…}"},
     {"on-error", 0, OPTION_CHOICE, AT(on_error), 0, "skip|fail|null",
      "what a bad line does; null writes its id and the error"},
+    {"max-line", 0, OPTION_SIZE, AT(max_line), 0, "SIZE", "a line of more bytes is a bad one; default: 64M"},
     {0}};
 
 const option options_tokens[] = {

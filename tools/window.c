@@ -60,9 +60,9 @@ void window_gather(window *w) {
     }
 }
 
-/* Errors that belong to one text and leave the others alone. */
-static int concerns_text(bert_status status) {
-    return status == BERT_TOO_LONG || status == BERT_INVALID_ARGUMENT;
+/* BERT_UNSUPPORTED: a regular expression of the tokenizer takes too much work on this text. */
+int window_concerns_text(bert_status status) {
+    return status == BERT_TOO_LONG || status == BERT_INVALID_ARGUMENT || status == BERT_UNSUPPORTED;
 }
 
 /* The library numbers the texts of a call; here each stands alone and has its own place already. */
@@ -78,7 +78,7 @@ int window_screen(window *w, const bert_tokenizer *tokenizer, const bert_tokeniz
     for (size_t i = 0; i < w->n_texts && !status; i++) {
         bert_status answer = bert_tokenize(&alone, tokenizer, &w->texts[i], 1, options, &err);
         if (!answer) continue;
-        if (!concerns_text(answer)) status = say_failure(&err);
+        if (!window_concerns_text(answer)) status = say_failure(&err);
         record *r = &w->records[w->places[i]];
         snprintf(r->wrong, sizeof r->wrong, "%s", without_number(err.text));
         ++*found;
@@ -94,7 +94,7 @@ int window_tokenize(window *w, bert_tokens **tokens, const bert_tokenizer *token
     size_t found = 1;
     window_gather(w);
     while (w->n_texts && bert_tokenize(tokens, tokenizer, w->texts, w->n_texts, options, &err)) {
-        if (!concerns_text(err.code) || !found) return say_failure(&err);
+        if (!window_concerns_text(err.code) || !found) return say_failure(&err);
         TRY(window_screen(w, tokenizer, options, &found));
     }
     return 0;

@@ -35,6 +35,9 @@ int window_tokenize(window *w, bert_tokens **tokens, const bert_tokenizer *token
 /* The same judgement without the tokens; *found: how many texts were taken out. */
 int window_screen(window *w, const bert_tokenizer *tokenizer, const bert_tokenize_options *options, size_t *found);
 
+/* 1: an error that belongs to one text and leaves the others alone. */
+int window_concerns_text(bert_status status);
+
 /* Warns of what happened to a text; with --strict that makes it a record that cannot be used. */
 void window_note(window *w, record *r, size_t truncated, size_t limit);
 

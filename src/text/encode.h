@@ -18,6 +18,12 @@ typedef struct bert_slice {
     size_t at, n;
 } bert_slice;
 
+/* The sequences of a text: the tokens that are there, and how many there would be if truncation needed all. */
+typedef struct bert_whole {
+    bert_slice sequences[2];
+    size_t total[2];
+} bert_whole;
+
 /* Appends the tokens of one text; invalid UTF-8 is counted in the text's entry (sequence.c). */
 BERT_MUST_USE bert_status bert_sequence(bert_call *call, const char *text, size_t len);
 
@@ -26,7 +32,7 @@ bool bert_sequence_hit(bert_tokens *tokens, const uint8_t *matched, size_t len, 
 
 /* Cuts the text's one part, made of the sequences, to max_length: BERT_OK also if it fits (truncate.c). */
 BERT_MUST_USE bert_status bert_truncate(bert_call *call, const bert_template *template, bool pair,
-                                        const bert_slice sequences[2]);
+                                        const bert_whole *whole);
 
 /* Checks that hold for the whole call, before any text is read. */
 BERT_MUST_USE bert_status bert_truncate_check(const bert_call *call);

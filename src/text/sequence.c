@@ -7,7 +7,7 @@
 
 /* An added token that was found; what it matched is its spelling, unless that is its content. */
 bool bert_sequence_hit(bert_tokens *t, const uint8_t *matched, size_t len, const bert_hit *hit, bert_span span) {
-    if (!bert_columns_reserve(&t->out, &t->memory, 1, false)) return false;
+    if (!bert_tokens_reserve(t, 1)) return false;
     const bool odd = hit->token->normalized || len != hit->token->len;
     if (odd && !bert_tokens_spell(t, t->out.n, matched, len)) return false;
     bert_columns_push(&t->out, hit->token->id, span.start, span.end, t->next_word++);
@@ -44,6 +44,20 @@ static void count_invalid(bert_tokens *t) {
     entry->invalid += t->patches.n;
 }
 
+/* What truncation leaves of a sequence is no more than max_length, wherever it cuts; one more shows that it is cut. */
+static bert_keep needed(const bert_call *call) {
+    const bert_tokenize_options *o = &call->options;
+    const bool all = o->max_length == 0 || o->max_length == SIZE_MAX || o->overflow;
+    return (bert_keep){call->tokens->out.n, all ? SIZE_MAX : o->max_length + 1, o->truncation_side == BERT_LEFT, 0};
+}
+
+/* Most languages have 3 bytes a token or more; what is reserved and not used costs no memory. Of a text that is cut,
+ * half of what is reserved can be dropped whenever it is full. */
+static size_t expected(const bert_keep *keep, size_t len) {
+    const size_t whole = len / 3 + 16;
+    return keep->most < whole / 2 ? 2 * keep->most + 16 : whole;
+}
+
 bert_status bert_sequence(bert_call *call, const char *text, size_t len) {
     bert_tokens *t = call->tokens;
     const uint8_t *valid = (const uint8_t *)(text != NULL ? text : "");
@@ -51,11 +65,12 @@ bert_status bert_sequence(bert_call *call, const char *text, size_t len) {
     if (len >= UINT32_MAX)
         return bert_fail(call->err, BERT_INVALID_ARGUMENT, "text %zu has %zu bytes; at most 4 GiB - 2 are possible",
                          call->text, len);
-    /* Most languages have 3 bytes a token or more; what is reserved and not used costs no memory. */
+    t->keep = needed(call);
     if (!bert_repair(t, &valid, &len) ||
-        !bert_columns_reserve(&t->out, &t->memory, len / 3 + 16, call->options.offsets_cp != 0))
+        !bert_columns_reserve(&t->out, &t->memory, expected(&t->keep, len), call->options.offsets_cp != 0))
         return bert_call_no_memory(call);
     TRY(segments(call, valid, len));
+    bert_tokens_drop_rest(t);
     count_invalid(t);
     if (call->options.offsets_cp) bert_count_offsets(&t->out, from, valid);
     bert_repair_offsets(&t->out, from, &t->patches);

@@ -60,7 +60,7 @@ void bert_end_part(bert_call *call, size_t total, size_t kept) {
 
 /* The text as its template has it, whole. */
 static bert_status write_whole(bert_call *call, const bert_template *template, const bert_text *text,
-                               bert_slice sequences[2]) {
+                               bert_whole *whole) {
     bert_columns *out = &call->tokens->out;
     TRY(bert_begin_part(call));
     for (size_t i = 0; i < template->n; i++) {
@@ -72,9 +72,10 @@ static bert_status write_whole(bert_call *call, const bert_template *template, c
         const size_t at = out->n;
         TRY(bert_sequence(call, step->second ? text->b : text->a, step->second ? text->b_len : text->a_len));
         bert_mark_text(call, at, step, 0);
-        sequences[step->second] = (bert_slice){at, out->n - at};
+        whole->sequences[step->second] = (bert_slice){at, out->n - at};
+        whole->total[step->second] = out->n - at + call->tokens->keep.dropped;
     }
-    const size_t total = sequences[0].n + sequences[1].n;
+    const size_t total = whole->total[0] + whole->total[1];
     bert_end_part(call, total, total);
     return BERT_OK;
 }
@@ -83,14 +84,14 @@ static bert_status one_text(bert_call *call, const bert_text *text) {
     bert_tokens *t = call->tokens;
     const bool pair = text->b != NULL;
     const bert_template *template = bert_call_template(call, pair);
-    bert_slice sequences[2] = {{0, 0}, {0, 0}};
+    bert_whole whole = {0};
     void *texts = t->texts;
     if (!bert_memory_grow(&t->memory, &texts, &t->texts_room, t->texts_n + 1, sizeof *t->texts))
         return bert_call_no_memory(call);
     t->texts = texts;
     t->texts[t->texts_n++] = (bert_text_parts){.first = t->parts_n};
-    TRY(write_whole(call, template, text, sequences));
-    return bert_truncate(call, template, pair, sequences);
+    TRY(write_whole(call, template, text, &whole));
+    return bert_truncate(call, template, pair, &whole);
 }
 
 static bert_status open_tokens(bert_tokens **tokens, const bert_tokenizer *tokenizer, bert_error *err) {

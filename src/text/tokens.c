@@ -123,6 +123,46 @@ bool bert_tokens_spell(bert_tokens *t, size_t place, const uint8_t *text, size_t
     return bert_bytes_append(&t->spelled, &t->memory, text, len) && bert_spellings_add(&t->odd, &t->memory, spelling);
 }
 
+/* Moves the spellings of the tokens that stay, and gives up what the last ones that go are spelled like. */
+static void drop_spellings(bert_tokens *t, size_t from, size_t n) {
+    bert_spellings *odd = &t->odd;
+    const size_t first = bert_spellings_find(odd, from), behind = bert_spellings_find(odd, from + n);
+    if (behind == odd->n && first < odd->n) t->spelled.n = odd->at[first].at;
+    for (size_t i = behind; i < odd->n; i++) {
+        odd->at[first + i - behind] = odd->at[i];
+        odd->at[first + i - behind].token -= n;
+    }
+    odd->n -= behind - first;
+}
+
+/* Takes tokens [from, from + n) of the sequence at hand out of the results. The columns that only a whole text has are
+ * not filled yet. */
+static void drop(bert_tokens *t, size_t from, size_t n) {
+    bert_columns *c = &t->out;
+    const size_t behind = c->n - (from + n);
+    memmove(c->ids + from, c->ids + from + n, behind * sizeof *c->ids);
+    memmove(c->words + from, c->words + from + n, behind * sizeof *c->words);
+    memmove(c->offsets + from, c->offsets + from + n, behind * sizeof *c->offsets);
+    drop_spellings(t, from, n);
+    c->n -= n;
+    t->keep.dropped += n;
+}
+
+static void drop_unneeded(bert_tokens *t) {
+    const bert_keep *keep = &t->keep;
+    const size_t n = t->out.n - keep->from;
+    if (n > keep->most) drop(t, keep->last ? keep->from : keep->from + keep->most, n - keep->most);
+}
+
+bool bert_tokens_reserve(bert_tokens *t, size_t more) {
+    if (more > t->out.room - t->out.n) drop_unneeded(t);
+    return bert_columns_reserve(&t->out, &t->memory, more, false);
+}
+
+void bert_tokens_drop_rest(bert_tokens *t) {
+    if (t->keep.dropped > 0) drop_unneeded(t);
+}
+
 size_t bert_tokens_count(const bert_tokens *tokens) {
     return tokens ? tokens->texts_n : 0;
 }

@@ -63,6 +63,14 @@ typedef struct bert_patches {
     size_t n, room;
 } bert_patches;
 
+/* Which tokens of the sequence at hand are needed when it will be cut; the others are counted. */
+typedef struct bert_keep {
+    size_t from;    /* where the sequence begins in the columns */
+    size_t most;    /* so many are enough; SIZE_MAX: all are needed */
+    bool last;      /* those at its end, not those at its beginning */
+    size_t dropped; /* so far */
+} bert_keep;
+
 typedef struct bert_part {
     size_t start, n; /* in the columns */
     bert_stretch sequences[2];
@@ -94,6 +102,7 @@ struct bert_tokens {
     bert_cells cells, spare;  /* the general path and canonical ordering */
     bert_bytes subject, normalized;
     bert_cells pieces;        /* words of the general path as ranges of cells */
+    bert_keep keep;
     int32_t next_word;
     uint32_t segment_begin; /* where the segment that is normalized begins in its text */
 };
@@ -102,6 +111,11 @@ void bert_tokens_free_scratch(bert_tokens *tokens);
 
 /* Makes room for `more` further elements; false: no memory. */
 bool bert_columns_reserve(bert_columns *columns, const bert_memory *memory, size_t more, bool code_points);
+/* Room in tokens->out for `more` further tokens of the sequence at hand, for which those that are not needed make way;
+ * so out.n may become less. False: no memory. */
+bool bert_tokens_reserve(bert_tokens *tokens, size_t more);
+/* Drops what is not needed of the sequence, if anything has been dropped yet. */
+void bert_tokens_drop_rest(bert_tokens *tokens);
 void bert_columns_free(bert_columns *columns, const bert_memory *memory);
 bool bert_word_reserve(bert_word *word, const bert_memory *memory, size_t bytes);
 void bert_word_free(bert_word *word, const bert_memory *memory);

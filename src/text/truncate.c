@@ -8,7 +8,7 @@
 
 /* A sequence and the windows it is cut into. */
 typedef struct windows {
-    size_t len; /* tokens there are */
+    size_t len; /* tokens that are there: all, or more than n */
     size_t n;   /* tokens of a window */
     size_t count;
     size_t step;
@@ -140,6 +140,8 @@ typedef struct cut {
     const bert_template *template;
     bert_slice sequences[2];
     windows windows[2];
+    size_t total;     /* tokens of both */
+    size_t before[2]; /* tokens of each that were dropped in front of those that are there */
 } cut;
 
 static bert_status write_part(bert_call *call, const cut *c, size_t first, size_t second) {
@@ -153,12 +155,12 @@ static bert_status write_part(bert_call *call, const cut *c, size_t first, size_
         }
         const size_t at = call->tokens->out.n;
         bert_slice from = step->second ? b : a;
-        const size_t begin = from.at;
+        const size_t begin = from.n > 0 ? from.at + c->before[step->second] : 0;
         from.at += c->sequences[step->second].at;
         TRY(put_back(call, from));
         bert_mark_text(call, at, step, begin);
     }
-    bert_end_part(call, c->sequences[0].n + c->sequences[1].n, a.n + b.n);
+    bert_end_part(call, c->total, a.n + b.n);
     return BERT_OK;
 }
 
@@ -173,19 +175,23 @@ static bert_status write_parts(bert_call *call, const cut *c) {
     return BERT_OK;
 }
 
-bert_status bert_truncate(bert_call *call, const bert_template *template, bool pair, const bert_slice sequences[2]) {
+bert_status bert_truncate(bert_call *call, const bert_template *template, bool pair, const bert_whole *whole) {
     const size_t limit = call->options.max_length, added = call->options.no_special_tokens ? 0 : template->added;
-    cut c = {template, {sequences[0], sequences[1]}, {{0}, {0}}};
-    size_t n[2] = {sequences[0].n, sequences[1].n};
-    if (limit == 0 || n[0] + n[1] + added <= limit) return BERT_OK;
+    const bert_slice *sequences = whole->sequences;
+    cut c = {template, {sequences[0], sequences[1]}, {{0}, {0}}, whole->total[0] + whole->total[1], {0, 0}};
+    size_t n[2] = {whole->total[0], whole->total[1]};
+    if (limit == 0 || c.total + added <= limit) return BERT_OK;
     if (call->options.truncation == BERT_NO_TRUNCATION)
         return bert_fail(call->err, BERT_TOO_LONG, "text %zu has %zu tokens; at most %zu are possible", call->text,
-                         n[0] + n[1] + added, limit);
+                         c.total + added, limit);
     if (limit < added)
         return bert_fail(call->err, BERT_INVALID_ARGUMENT, "max_length %zu is below the %zu special tokens", limit,
                          added);
     TRY(divide(call, n, pair, limit - added));
-    for (int i = 0; i < 2; i++) TRY(plan(&c.windows[i], call, c.sequences[i].n, n[i]));
+    for (int i = 0; i < 2; i++) {
+        TRY(plan(&c.windows[i], call, c.sequences[i].n, n[i]));
+        if (c.windows[i].from_right) c.before[i] = whole->total[i] - c.sequences[i].n;
+    }
     TRY(take_out(call, c.sequences));
     return write_parts(call, &c);
 }

@@ -38,7 +38,7 @@ bool bert_wordpiece(bert_tokens *tokens, const bert_tokenizer *z) {
     bert_word *word = &tokens->word;
     bert_columns *out = &tokens->out;
     const bool kept = word->chars <= z->max_chars;
-    if (!bert_columns_reserve(out, &tokens->memory, kept ? word->n + 1 : 1, false)) return false;
+    if (!bert_tokens_reserve(tokens, kept ? word->n + 1 : 1)) return false;
     const size_t before = out->n;
     const int32_t index = tokens->next_word++;
     bool known = false;

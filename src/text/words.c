@@ -131,14 +131,15 @@ static void copy_lower(const pass *p, size_t at, size_t behind) {
 /* A word that is not in the vocabulary as it is, or longer than 8 bytes. */
 static void split_ascii(pass *p, size_t at, size_t behind) {
     bert_columns *out = &p->tokens->out;
-    const size_t n = behind - at, before = out->n;
+    const size_t n = behind - at;
     const int32_t index = p->tokens->next_word++;
     const bool kept = n <= p->z->max_chars;
-    if (!bert_columns_reserve(out, &p->tokens->memory, kept ? n : 1, false) ||
+    if (!bert_tokens_reserve(p->tokens, kept ? n : 1) ||
         (kept && !bert_word_reserve(&p->tokens->word, &p->tokens->memory, n))) {
         p->failed = true;
         return;
     }
+    const size_t before = out->n;
     if (kept) copy_lower(p, at, behind);
     if (!kept || !bert_wordpiece_split(out, &p->z->vocab, p->tokens->word.bytes, n, index))
         bert_columns_push(out, p->z->unk, 0, (uint32_t)n, index);
