@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/fpenv.h"
+#include "file/json.h"
 
 enum { CONFIG_LIMIT = 4 << 20, BLOCK = 1 << 16 };
 
@@ -23,6 +24,8 @@ struct bert_model {
     bool has_workers, has_gemm;
     size_t max_memory;
     bert_weights_from from;
+    char *text[BERT_MODEL_TEXTS]; /* of the folder's files, for heads; NULL: not there */
+    size_t text_len[BERT_MODEL_TEXTS];
     pthread_mutex_t lock; /* guards packing */
     atomic_bool packed;
     atomic_bool was_used; /* a first pass has begun */
@@ -37,17 +40,21 @@ bert_model_options bert_model_options_or_default(const bert_model_options *given
 
 /* ---- Opening. ---- */
 
+static const char *const TEXT_NAMES[] = {"config.json", "config_sentence_transformers.json"};
+
+static bert_status read_text(bert_model *m, const bert_folder *folder, bert_model_text which, bert_error *err) {
+    return bert_folder_text(folder, TEXT_NAMES[which], CONFIG_LIMIT, &m->text[which], &m->text_len[which], err);
+}
+
 static bert_status read_config(bert_model *m, const bert_folder *folder, bert_error *err) {
-    char *text = NULL;
-    size_t len;
     if (!bert_folder_has(folder, "config.json") && bert_folder_has(folder, "bert_config.json"))
         return bert_fail(err, BERT_UNSUPPORTED,
                          "%s: expected config.json, found bert_config.json (the layout before Hugging Face)",
                          folder->dir ? folder->dir : "model");
-    TRY(bert_folder_text(folder, "config.json", CONFIG_LIMIT, &text, &len, err));
-    const bert_status status = bert_config_parse(&m->config, text, len, "config.json", err);
-    free(text);
-    return status;
+    TRY(read_text(m, folder, BERT_TEXT_CONFIG, err));
+    TRY(bert_config_parse(&m->config, m->text[BERT_TEXT_CONFIG], m->text_len[BERT_TEXT_CONFIG], "config.json", err));
+    return bert_folder_has(folder, TEXT_NAMES[BERT_TEXT_SENTENCE]) ? read_text(m, folder, BERT_TEXT_SENTENCE, err)
+                                                                   : BERT_OK;
 }
 
 static bert_status take_options(bert_model *m, const bert_model_options *o, bert_error *err) {
@@ -85,6 +92,7 @@ static bert_status open_parts(bert_model *m, const bert_folder *folder, const be
 static void destroy(bert_model *m) {
     bert_weights_close(&m->weights);
     bert_checkpoint_close(&m->checkpoint);
+    for (int i = 0; i < BERT_MODEL_TEXTS; i++) free(m->text[i]);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }
@@ -207,6 +215,12 @@ bert_model_info bert_model_describe(const bert_model *model) {
 
 const bert_stored *bert_model_find(const bert_model *model, const char *name) {
     return bert_checkpoint_find(&model->checkpoint, name);
+}
+
+bert_status bert_model_json(const bert_model *model, bert_model_text which, bert_json *root, bert_error *err) {
+    *root = (bert_json){NULL, 0};
+    if (!model->text[which]) return BERT_OK;
+    return bert_json_check_file(root, model->text[which], model->text_len[which], TEXT_NAMES[which], err);
 }
 
 size_t bert_model_tensor_count(const bert_model *model) { return model->checkpoint.n_tensors; }

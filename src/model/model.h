@@ -2,6 +2,8 @@
 #ifndef BERT_MODEL_MODEL_H
 #define BERT_MODEL_MODEL_H
 
+#include <bert/json.h>
+
 #include "model/weights.h"
 
 /* The caller's options, those that its header did not know at their defaults. */
@@ -23,6 +25,12 @@ int bert_model_has_pooler(const bert_model *model);
 
 /* A tensor of the files by its full name, whether the encoder uses it or not; NULL if there is none. For heads. */
 const bert_stored *bert_model_find(const bert_model *model, const char *name);
+
+/* What the folder's files say beyond what the encoder needs, for heads: views that live as long as the model. *root has
+ * `at` NULL if there is no such file. */
+typedef enum bert_model_text { BERT_TEXT_CONFIG, BERT_TEXT_SENTENCE, BERT_MODEL_TEXTS } bert_model_text;
+BERT_MUST_USE bert_status bert_model_json(const bert_model *model, bert_model_text which, bert_json *root,
+                                          bert_error *err);
 
 /* Sessions own their model too. */
 void bert_model_retain(const bert_model *model);

@@ -1,12 +1,15 @@
 /* task/mlm.c: the head of masked language modelling: what word the encoder expects at a place. */
 #include <stdlib.h>
+#include <string.h>
 
 #include <bert/heads.h>
 
 #include "base/error.h"
 #include "base/fpenv.h"
 #include "base/logarithm.h"
-#include "task/dense.h"
+#include "encoder/session.h"
+#include "task/head.h"
+#include "task/passes.h"
 
 enum { ROWS = 32 }; /* positions whose logits are held at once: 4 MB with 30,522 words */
 
@@ -42,6 +45,7 @@ static bert_status open_parts(bert_mlm *mlm, const bert_model *model, bert_error
     const char *const words[] = {"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight",
                                  "embeddings.word_embeddings.weight"};
     const char *const bias[] = {"cls.predictions.bias", "cls.predictions.decoder.bias", NULL};
+    TRY(bert_head_refuse_decoder(model, err));
     if (!bert_model_find(model, TRANSFORM "dense.weight"))
         return bert_fail(err, BERT_NOT_FOUND, "the model has no head for masked words (" TRANSFORM
                                               "dense.weight is not in its files)");
@@ -77,6 +81,14 @@ void bert_mlm_close(bert_mlm **mlm) {
     free(m);
 }
 
+/* A signalling NaN must not trap in a host that has traps on. */
+static bert_status check_finite(const bert_mlm *mlm, const float *logits, size_t n, bert_error *err) {
+    const uint64_t host = bert_fpenv_enter();
+    const int finite = bert_all_finite(mlm->kernels, logits, n);
+    bert_fpenv_leave(host);
+    return finite ? BERT_OK : bert_fail(err, BERT_NOT_FINITE, "masked words: a logit is NaN or infinite");
+}
+
 bert_status bert_mlm_logits(const bert_mlm *mlm, float *logits, const float *hidden, size_t n,
                             const bert_workers *workers, bert_error *err) {
     const size_t h = mlm->transform.n;
@@ -88,8 +100,7 @@ bert_status bert_mlm_logits(const bert_mlm *mlm, float *logits, const float *hid
     bert_layer_norm(mlm->kernels, x, h, x, h, mlm->norm, mlm->norm + h, mlm->eps, n, h);
     bert_fpenv_leave(host);
     TRY_OR_DONE(bert_dense_run(&mlm->decoder, logits, x, n, BERT_EPILOGUE_NONE, workers, err));
-    if (!bert_all_finite(mlm->kernels, logits, n * mlm->decoder.n))
-        status = bert_fail(err, BERT_NOT_FINITE, "masked words: a logit is NaN or infinite");
+    status = check_finite(mlm, logits, n * mlm->decoder.n, err);
 done:
     free(x);
     return status;
@@ -173,6 +184,11 @@ bert_status bert_mlm_log_probs(const bert_mlm *mlm, float *log_probs, const floa
     return for_each_place(mlm, hidden, n, workers, one_log_prob, &want, err);
 }
 
+static bert_status check_top(const bert_mlm *mlm, size_t k, bert_error *err) {
+    if (k > 0 && k <= mlm->decoder.n) return BERT_OK;
+    return bert_fail(err, BERT_INVALID_ARGUMENT, "the %zu most probable words, expected 1 to %zu", k, mlm->decoder.n);
+}
+
 static void one_top(void *user, size_t i, float *logits) {
     const wanted *want = user;
     float *log_probs = want->log_probs + i * want->k;
@@ -183,8 +199,61 @@ static void one_top(void *user, size_t i, float *logits) {
 bert_status bert_mlm_top(const bert_mlm *mlm, int32_t *ids, float *log_probs, const float *hidden, size_t n, size_t k,
                          const bert_workers *workers, bert_error *err) {
     wanted want = {.mlm = mlm, .top = ids, .log_probs = log_probs, .k = k};
-    if (k == 0 || k > mlm->decoder.n)
-        return bert_fail(err, BERT_INVALID_ARGUMENT, "the %zu most probable words, expected 1 to %zu", k,
-                         mlm->decoder.n);
+    TRY(check_top(mlm, k, err));
     return for_each_place(mlm, hidden, n, workers, one_top, &want, err);
+}
+
+/* ---- Filling the masks of texts. ---- */
+
+size_t bert_mlm_count(const bert_tokens *tokens, int32_t mask) {
+    size_t n = 0;
+    for (size_t i = 0; i < bert_tokens_count(tokens); i++)
+        for (size_t part = 0; part < bert_tokens_parts(tokens, i); part++) {
+            const bert_encoding text = bert_tokens_at(tokens, i, part);
+            for (size_t k = 0; k < text.n; k++) n += text.ids[k] == mask;
+        }
+    return n;
+}
+
+typedef struct filling {
+    bert_session *session;
+    wanted want; /* its arrays: of the next pass */
+    int32_t mask;
+    int raw;
+    const bert_run_options *options;
+} filling;
+
+static void one_guess(void *user, size_t i, float *logits) {
+    const filling *f = user;
+    const wanted *w = &f->want;
+    int32_t *ids = w->top + i * w->k;
+    float *scores = w->log_probs + i * w->k;
+    take_top(ids, scores, w->k, logits, w->mlm->decoder.n);
+    if (f->raw) return;
+    bert_softmax(w->mlm->kernels, logits, logits, w->mlm->decoder.n);
+    for (size_t k = 0; k < w->k; k++) scores[k] = logits[ids[k]];
+}
+
+static bert_status fill_pass(void *user, const bert_batch *batch, bert_error *err) {
+    filling *f = user;
+    const size_t h = f->want.mlm->transform.n;
+    float *states = NULL;
+    size_t n = 0;
+    TRY(bert_pass_states(&states, f->session, 0, batch, f->options, err));
+    for (size_t t = 0; t < batch->start[batch->n]; t++) /* the states of the masks move to the front */
+        if (batch->ids[t] == f->mask) memmove(states + n++ * h, states + t * h, h * sizeof *states);
+    const bert_status status = for_each_place(f->want.mlm, states, n, f->session->workers, one_guess, f, err);
+    f->want.top += n * f->want.k;
+    f->want.log_probs += n * f->want.k;
+    free(states);
+    return status;
+}
+
+bert_status bert_mlm_fill(bert_session *session, const bert_mlm *mlm, int32_t *ids, float *scores,
+                          const bert_tokens *tokens, int32_t mask, size_t k, int raw, size_t pass_tokens,
+                          const bert_run_options *options, bert_error *err) {
+    filling f = {session, {.mlm = mlm, .top = ids, .log_probs = scores, .k = k}, mask, raw, options};
+    TRY(bert_head_check_session(session, mlm->model, err));
+    TRY(check_top(mlm, k, err));
+    return bert_passes_run(tokens, pass_tokens, fill_pass, &f, err);
 }

@@ -1,0 +1,106 @@
+/* task/classify.c: texts and pairs to the scores of a head over the pooler. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "task/head.h"
+#include "task/pipeline.h"
+
+/* Texts that are tokenized together. */
+enum { WINDOW = 256 };
+
+static bert_status make_options(bert_score_options *options, const bert_score_options *given,
+                                const bert_pipeline *pipeline, bert_error *err) {
+    const size_t positions = bert_model_describe(pipeline->model).positions;
+    *options = (bert_score_options)BERT_SCORE_OPTIONS_INIT;
+    if (given) memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
+    if (options->max_length > positions)
+        return bert_fail(err, BERT_INVALID_ARGUMENT, "max_length %zu: the model has %zu positions",
+                         options->max_length, positions);
+    if (options->max_length == 0) options->max_length = pipeline->max_length;
+    return BERT_OK;
+}
+
+static bert_tokenize_options tokenize_options(const bert_score_options *o) {
+    bert_tokenize_options t = BERT_TOKENIZE_OPTIONS_INIT;
+    t.max_length = o->max_length;
+    t.truncation = o->truncation;
+    t.truncation_side = o->truncation_side;
+    t.literal_specials = o->literal_specials;
+    return t;
+}
+
+/* One window of texts, scored; *tokens is scratch that the next window uses again. */
+static bert_status score_window(bert_tokens **tokens, bert_session *session, const bert_pipeline *pipeline,
+                                const bert_head *head, float *scores, const bert_text *texts, size_t n,
+                                const bert_score_options *o, bert_embed_info *infos, bert_error *err) {
+    const bert_tokenize_options t = tokenize_options(o);
+    TRY(bert_tokenize(tokens, pipeline->tokenizer, texts, n, &t, err));
+    for (size_t i = 0; infos && i < n; i++) {
+        const bert_encoding x = bert_tokens_at(*tokens, i, 0);
+        infos[i] = (bert_embed_info){x.n, x.truncated, x.unknown, x.invalid_utf8, x.first_invalid};
+    }
+    TRY(bert_head_run_tokens(session, head, scores, *tokens, o->pass_tokens, o->run, err));
+    return bert_head_score(head, scores, scores, n, o->scoring, err);
+}
+
+static bert_status check_classify(const bert_session *session, const bert_pipeline *pipeline, const bert_head *head,
+                                  bert_error *err) {
+    if (head->info.kind != BERT_HEAD_SEQUENCE && head->info.kind != BERT_HEAD_NEXT)
+        return bert_fail(err, BERT_INVALID_ARGUMENT, "the head has no scores of whole texts");
+    TRY(bert_head_check_session(session, head->model, err));
+    if (pipeline->model == head->model) return BERT_OK;
+    return bert_fail(err, BERT_INVALID_ARGUMENT, "the pipeline is of another model than the head's");
+}
+
+static bert_status check_pairs(const bert_head *head, const bert_text *texts, size_t n, bert_error *err) {
+    for (size_t i = 0; head->info.kind == BERT_HEAD_NEXT && i < n; i++)
+        if (!texts[i].b) return bert_fail(err, BERT_INVALID_ARGUMENT, "text %zu: expected a pair of texts", i);
+    return BERT_OK;
+}
+
+bert_status bert_classify(bert_session *session, const bert_pipeline *pipeline, const bert_head *head, float *scores,
+                          const bert_text *texts, size_t n, const bert_score_options *given, bert_embed_info *infos,
+                          bert_error *err) {
+    bert_score_options options;
+    bert_tokens *tokens = NULL;
+    bert_status status = BERT_OK;
+    TRY(check_classify(session, pipeline, head, err));
+    TRY(check_pairs(head, texts, n, err));
+    TRY(make_options(&options, given, pipeline, err));
+    for (size_t first = 0; first < n && status == BERT_OK; first += WINDOW) {
+        const size_t count = n - first < WINDOW ? n - first : WINDOW;
+        status = score_window(&tokens, session, pipeline, head, scores + first * head->info.labels, texts + first,
+                              count, &options, infos ? infos + first : NULL, err);
+    }
+    bert_tokens_close(&tokens);
+    return status;
+}
+
+static bert_status check_rerank(const bert_head *head, bert_score_options *options, bert_error *err) {
+    if (head->info.kind != BERT_HEAD_SEQUENCE || head->info.labels != 1)
+        return bert_fail(err, BERT_UNSUPPORTED, "reranking needs a head with one score, this one has %zu classes",
+                         head->info.labels);
+    if (options->scoring == BERT_SCORING_AUTO) options->scoring = head->info.rerank;
+    if (options->scoring != BERT_SCORING_AUTO) return BERT_OK;
+    return bert_fail(err, BERT_UNSUPPORTED, "config.json: activation_fn %s is not known here; its logits can be had",
+                     head->unknown);
+}
+
+bert_status bert_rerank(bert_session *session, const bert_pipeline *pipeline, const bert_head *head, float *scores,
+                        const char *query, size_t query_len, const bert_text *documents, size_t n,
+                        const bert_score_options *given, bert_embed_info *infos, bert_error *err) {
+    bert_score_options options;
+    TRY(make_options(&options, given, pipeline, err));
+    TRY(check_rerank(head, &options, err));
+    bert_text *pairs = calloc(n ? n : 1, sizeof *pairs);
+    if (!pairs) return bert_fail(err, BERT_NO_MEMORY, "no memory for %zu pairs", n);
+    bert_status status = BERT_OK;
+    for (size_t i = 0; i < n && status == BERT_OK; i++) {
+        pairs[i] = (bert_text){query, query_len, documents[i].a ? documents[i].a : "", documents[i].a_len};
+        if (documents[i].b) status = bert_fail(err, BERT_INVALID_ARGUMENT, "text %zu: a document is no pair", i);
+    }
+    if (status == BERT_OK) status = bert_classify(session, pipeline, head, scores, pairs, n, &options, infos, err);
+    free(pairs);
+    return status;
+}

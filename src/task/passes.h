@@ -1,0 +1,19 @@
+/* task/passes.h: tokenized texts as packed batches of about equal work. */
+#ifndef BERT_TASK_PASSES_H
+#define BERT_TASK_PASSES_H
+
+#include <bert/encoder.h>
+#include <bert/tokenizer.h>
+
+/* Calls run for all texts of `tokens` in order, each part as a text of its own, as many in a batch as `budget` tokens
+ * take (0: a good number), at least one. */
+BERT_MUST_USE bert_status bert_passes_run(const bert_tokens *tokens, size_t budget,
+                                          bert_status (*run)(void *user, const bert_batch *batch, bert_error *err),
+                                          void *user, bert_error *err);
+
+/* What heads look at: *states [n, H] of the batch from the pooler, or [ΣT, H] behind the last layer; freed with free(),
+ * NULL after an error. */
+BERT_MUST_USE bert_status bert_pass_states(float **states, bert_session *session, int pooled, const bert_batch *batch,
+                                           const bert_run_options *options, bert_error *err);
+
+#endif
