@@ -154,7 +154,7 @@ check_bertviz() {
     python3 tests/check_bertviz.py $WORK/release/tools/bert tests/data/models/tiny-bert
 }
 
-# check_page: the page of attention in Debian's Chromium.
+# check_page: the pages of attention and of ablation in Debian's Chromium.
 check_page() {
     need_packages chromium chromium-driver fonts-dejavu-core
     build release gcc --prefix="$PWD/$WORK/prefix"

@@ -1,11 +1,16 @@
 """Headless Chromium over WebDriver, with nothing but the standard library."""
+import csv
 import http.client
+import io
 import json
+import pathlib
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+import unittest
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars"]
@@ -127,3 +132,46 @@ class Browser:
             if message["method"] == "Network.requestWillBeSent":
                 found.append(message["params"]["request"]["url"])
         return found
+
+
+INSIDE = ("file:", "about:", "data:", "blob:", "chrome:")  # the last: the page that the browser shows first
+
+
+class Browsing(unittest.TestCase):
+    """After each test the console must have stayed empty, and nothing been asked of the network."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.browser = Browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.folder.cleanup()
+
+    def tearDown(self):
+        self.assertEqual(self.browser.complaints(), [])
+        self.assertEqual([url for url in self.browser.requests() if not url.startswith(INSIDE)], [])
+
+    def open_page(self, page, state):
+        path = pathlib.Path(self.folder.name) / "page.html"
+        path.write_bytes(page)
+        self.browser.open(f"file://{path}#{state}")
+
+    def state(self):
+        return self.browser.run("return location.hash.slice(1)")
+
+    def caught(self, button):
+        """What a button copies, caught on its way to the clipboard, as rows."""
+        self.browser.run("window.copied = null; navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+        self.browser.click(button)
+        return list(csv.reader(io.StringIO(self.browser.run("return window.copied"))))
+
+
+def main(*arguments):
+    """Runs the tests of the program that calls it; the last line counts them."""
+    result = unittest.main(argv=[sys.argv[0], *arguments], exit=False).result
+    bad = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - bad - len(result.skipped)} passed, {bad} failed, {len(result.skipped)} skipped")
+    sys.exit(bad > 0)

@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
-"""The page of attention in real headless Chromium: check_page.py BERT MODEL
+"""The pages of attention and of ablation in real headless Chromium: check_page.py BERT MODEL
 
 The numbers shown are the numbers dumped, controls do what they say, the console stays empty and nothing is asked of the
 network. Needs chromium and chromedriver, so it runs by name (`scripts/check page`).
 """
 import base64
-import csv
-import io
 import json
 import os
 import pathlib
@@ -14,14 +12,13 @@ import subprocess
 import sys
 import tempfile
 import time
-import unittest
 
-from browser import Browser
+from browser import Browsing, main
+from check_ablate_page import Ablation  # noqa: F401  its tests are run with these
 
 BERT, MODEL = sys.argv[1:3]
 FOX = "The quick brown fox jumps over the lazy dog."
 PAIR = ("he can run", "what can he do?")
-INSIDE = ("file:", "about:", "data:", "blob:", "chrome:")  # the last: the page that the browser shows first
 STEP = 1 / 255 + 0.0005  # 8 bits, and three decimals
 
 
@@ -33,28 +30,9 @@ def dump(*args):
     return json.loads(bert("--format", "json", "--what", "weights,scores,query,key", *args))
 
 
-class Browsing(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.browser = Browser()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-        cls.folder.cleanup()
-
-    def tearDown(self):
-        self.assertEqual(self.browser.complaints(), [])
-        self.assertEqual([url for url in self.browser.requests() if not url.startswith(INSIDE)], [])
-
+class Attention(Browsing):
     def show(self, state, *args, stdin=b""):
-        path = pathlib.Path(self.folder.name) / "page.html"
-        path.write_bytes(bert("--format", "html", *args, stdin=stdin))
-        self.browser.open(f"file://{path}#{state}")
-
-    def state(self):
-        return self.browser.run("return location.hash.slice(1)")
+        self.open_page(bert("--format", "html", *args, stdin=stdin), state)
 
     def read(self):
         return "\n".join(line for line in self.browser.text("#readout").splitlines() if line.strip())
@@ -67,10 +45,7 @@ class Browsing(unittest.TestCase):
         self.browser.run("document.querySelector('canvas').focus()")
 
     def copied(self):
-        """What the button Copy CSV copies, caught on its way to the clipboard."""
-        self.browser.run("window.copied = null; navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-        self.browser.click("#copy")
-        return list(csv.reader(io.StringIO(self.browser.run("return window.copied"))))
+        return self.caught("#copy")
 
     def close(self, found, wanted, delta=STEP):
         self.assertEqual(len(found), len(wanted))
@@ -79,7 +54,7 @@ class Browsing(unittest.TestCase):
                 self.assertAlmostEqual(float(x), y, delta=delta)
 
 
-class Page(Browsing):
+class Page(Attention):
     def test_map_shows_the_dump(self):
         self.show("map,layer=1,head=2", FOX)
         wanted = dump(FOX)
@@ -301,7 +276,4 @@ class Large(Browsing):
 
 
 if __name__ == "__main__":
-    result = unittest.main(argv=[sys.argv[0], *sys.argv[3:]], exit=False).result
-    bad = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - bad - len(result.skipped)} passed, {bad} failed, {len(result.skipped)} skipped")
-    sys.exit(bad > 0)
+    main(*sys.argv[3:])

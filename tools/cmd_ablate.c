@@ -5,15 +5,18 @@
 #include "commands.h"
 #include "engine.h"
 #include "json_out.h"
+#include "output/page_code.h"
+#include "output/page_parts.h"
 #include "results.h"
 #include "say.h"
 #include "token_list.h"
 
-static const writer_kind *const formats[] = {&writer_json, NULL};
+static const writer_kind *const formats[] = {&writer_json, &writer_html, NULL};
 static const char *const said_names[BERT_SAID] = {"received", "rollout", "norm"};
 
 typedef struct job {
     const settings *s;
+    const writer_kind *kind;
     engine engine;
     bert_mlm *mlm; /* NULL: the model has no such head */
     input input;
@@ -107,7 +110,7 @@ static void add_text(buffer *b, const bert_text *text) {
     json_string(b, text->b, text->b_len);
 }
 
-static int print_found(job *j, const sequence *q, const bert_encoding *tokens) {
+static void add_found(job *j, const sequence *q, const bert_encoding *tokens) {
     const bert_ablation *a = j->found;
     buffer *b = &j->json;
     size_t shown = 0;
@@ -127,15 +130,41 @@ static int print_found(job *j, const sequence *q, const bert_encoding *tokens) {
     buffer_byte(b, '{');
     add_ranks(b, "masked", a->masked_rank);
     add_ranks(b, "removed", a->removed_rank);
-    buffer_text(b, "}}\n");
-    return sink_write(j->out, b->data, b->len);
+    buffer_text(b, "}}");
+}
+
+/* ---- The page: the same JSON between the parts of tools/page/ablate.html, and what it says of the model. ---- */
+
+static int write_page(job *j) {
+    facts known = {0};
+    buffer page_facts = {0}, element = {0};
+    TRY(engine_model_path(j->s, &known.model));
+    TRY(results_facts(&known, &j->engine, j->kind));
+    buffer_byte(&page_facts, '{');
+    page_code_model(&page_facts, &known);
+    json_key(&page_facts, "ablation");
+    buffer_add(&page_facts, j->json.data, j->json.len);
+    buffer_byte(&page_facts, '}');
+    page_code_facts(&element, &page_facts);
+    int status = sink_write(j->out, ablate_before_data, ablate_before_data_size);
+    if (!status) status = sink_write(j->out, element.data, element.len);
+    if (!status) status = sink_write(j->out, ablate_after_data, ablate_after_data_size);
+    buffer_close(&page_facts);
+    buffer_close(&element);
+    return status;
+}
+
+static int write_found(job *j) {
+    if (j->kind == &writer_html) return write_page(j);
+    buffer_byte(&j->json, '\n');
+    return sink_write(j->out, j->json.data, j->json.len);
 }
 
 /* ---- The work. ---- */
 
-static int read_settings(const settings *s) {
-    const writer_kind *kind;
-    TRY(writer_choose(&kind, formats, s->format, s->output));
+static int read_settings(job *j) {
+    const settings *s = j->s;
+    TRY(writer_choose(&j->kind, formats, s->format, s->output));
     return s->n_texts > 1 ? say_usage("ablate takes one text (or a pair: --pair TEXT_B), found %zu", s->n_texts) : 0;
 }
 
@@ -166,12 +195,13 @@ static int ablate(job *j) {
     options.run = &j->engine.run;
     if (bert_ablate(&j->found, j->engine.session, j->engine.pipeline, &tokens, &options, &err))
         return say_failure(&err);
-    return print_found(j, q, &tokens);
+    add_found(j, q, &tokens);
+    return write_found(j);
 }
 
 static int work(job *j) {
     const settings *s = j->s;
-    TRY(read_settings(s));
+    TRY(read_settings(j));
     TRY(input_open(&j->input, s));
     TRY(sink_open(&j->out, s->output));
     TRY(engine_open(&j->engine, s, ENGINE_PIPELINE));
@@ -206,7 +236,8 @@ static const option *const options[] = {own_options,    options_model,    option
                                         options_output, options_progress, NULL};
 const command command_ablate = {
     "ablate",
-    "What changes when a token is masked or removed, or a head silenced, beside what attention says. Format: json.",
+    "What changes when a token is masked or removed, or a head silenced, beside what attention says. Formats: json, "
+    "and html, a page that shows it.",
     "[--] [TEXT]",
     "bert ablate -m models/all-MiniLM-L6-v2 \"The quick brown fox jumps over the lazy dog.\"",
     options,

@@ -1,5 +1,7 @@
 """bert ablate: the numbers are those that encode and attention give for the changed text."""
+import json
 import math
+import re
 
 from command import Case, TINY, bert, lines, model
 
@@ -73,9 +75,23 @@ class Ablate(Case):
         self.assertNotIn("head_log_probs", found)
         self.assertNotIn("log_prob", found["token_effects"][0]["masked"])
 
+    def test_page(self):
+        """The page has the JSON as it is, and nothing that it would load; tests/check_ablate_page.py looks at it."""
+        out = self.folder / "out.html"
+        hostile = "</script><script>alert(1)</script><!-- {{data}} \u2028"
+        for args in ((WORDS,), ("--silence", "uniform", "--pair", hostile, hostile)):
+            bert("ablate", "-m", TINY + "/", "-o", str(out), *args, check=0)
+            page = out.read_text(encoding="utf-8")
+            facts = json.loads(re.search(r'<script type="application/json" id="facts">(.*?)</script>', page, re.S)[1])
+            self.assertEqual(facts["ablation"], ablate(*args))
+            self.assertEqual((facts["model"], facts["numerics"]), ("tiny-bert", "1"))
+            self.assertEqual(len(re.findall("<script", page)), 2)
+            self.assertEqual(re.findall(r"\w+://", page), [])
+            self.assertIn("default-src 'none'", page)
+
     def test_refuses(self):
-        self.refused(2, "expected one of json$", "ablate", "-m", TINY, "--format", "html", "a")
-        self.refused(2, "expected one of json$", "ablate", "-m", TINY, "-o", str(self.folder / "x.html"), "a")
+        self.refused(2, "expected one of json, html$", "ablate", "-m", TINY, "--format", "npz", "a")
+        self.refused(2, "expected one of json, html$", "ablate", "-m", TINY, "-o", str(self.folder / "x.npz"), "a")
         self.refused(2, "takes one text", "ablate", "-m", TINY, "a", "b")
         self.refused(1, "found more", "ablate", "-m", TINY, stdin="a\nb\n")
         self.refused(1, "found none", "ablate", "-m", TINY)

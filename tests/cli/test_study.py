@@ -156,4 +156,5 @@ class Study(Case):
     def test_page_and_bertviz_show_weights_only(self):
         self.refused(2, "the page shows weights", "attention", "-m", TINY, "--what", "weights,entropy", "--format", "html", "a")
         self.refused(2, "bertviz shows weights", "attention", "-m", TINY, "--what", "entropy", "--format", "bertviz", "a")
-        self.refused(2, "--what foo: expected some of weights.*,ffn_sum,rollout,norms,block_norms,distance,entropy,logit_lens$", "attention", "-m", TINY, "--what", "foo", "a")
+        expected = "--what foo: expected some of weights.*,ffn_sum,rollout,norms,block_norms,distance,entropy,logit_lens$"
+        self.refused(2, expected, "attention", "-m", TINY, "--what", "foo", "a")

@@ -100,11 +100,8 @@ static int html_end(writer *w, const about *text) {
 static void add_facts(buffer *b, const writer *w) {
     const facts *known = &w->known;
     const html_state *state = w->state;
-    const char *slash = strrchr(known->model, '/'), *name = slash && slash[1] ? slash + 1 : known->model;
     buffer_byte(b, '{');
-    add_key_string(b, "model", name, strlen(name));
-    add_key_string(b, "numerics", known->numerics, strlen(known->numerics));
-    add_key_string(b, "weights_hash", known->weights_hash, strlen(known->weights_hash));
+    page_code_model(b, known);
     if (known->view) add_key_string(b, "view", known->view, strlen(known->view));
     buffer_print(b, ",\"keep\":%zu,\"min_weight\":%.9g,\"heads\":", known->keep, known->min_weight);
     if (known->heads) {
@@ -115,15 +112,6 @@ static void add_facts(buffer *b, const writer *w) {
     }
 }
 
-/* JSON for a script element: `<` stands only inside strings there, and without it nothing can end the element. */
-static void add_without_angle(buffer *out, const buffer *json) {
-    for (size_t i = 0; i < json->len; i++)
-        if (json->data[i] == '<')
-            buffer_text(out, "\\u003c");
-        else
-            buffer_byte(out, json->data[i]);
-}
-
 static int html_finish(writer *w) {
     html_state *state = w->state;
     buffer *b = &w->scratch, *out = &state->coded;
@@ -132,9 +120,7 @@ static int html_finish(writer *w) {
     buffer_text(b, ",\"texts\":[");
     buffer_add(b, state->texts.data, state->texts.len);
     buffer_text(b, "]}");
-    buffer_text(out, "<script type=\"application/json\" id=\"facts\">");
-    add_without_angle(out, b);
-    buffer_text(out, "</script>\n");
+    page_code_facts(out, b);
     TRY(sink_write(w->out, out->data, out->len));
     return sink_write(w->out, page_after_data, page_after_data_size);
 }

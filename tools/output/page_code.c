@@ -3,6 +3,9 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "json_out.h"
 
 static unsigned char code_of(float w) {
     return w > 0 ? (unsigned char)(255 * sqrtf(fminf(w, 1)) + 0.5F) : 0;
@@ -62,6 +65,32 @@ void page_code_rows(buffer *b, const float *x, size_t rows, size_t D) {
         buffer_add(b, &scale, sizeof scale);
         for (size_t d = 0; d < D; d++) buffer_byte(b, (char)lrintf(x[d] / scale));
     }
+}
+
+static void add_text(buffer *b, const char *key, const char *s, size_t n) {
+    json_key(b, key);
+    json_string(b, s, n);
+}
+
+void page_code_model(buffer *b, const facts *known) {
+    size_t end = strlen(known->model);
+    while (end > 1 && known->model[end - 1] == '/') end--;
+    size_t begin = end;
+    while (begin > 0 && known->model[begin - 1] != '/') begin--;
+    add_text(b, "model", known->model + begin, end - begin);
+    add_text(b, "numerics", known->numerics, strlen(known->numerics));
+    add_text(b, "weights_hash", known->weights_hash, strlen(known->weights_hash));
+}
+
+/* `<` stands only inside strings in JSON, and without it nothing can end the element. */
+void page_code_facts(buffer *b, const buffer *json) {
+    buffer_text(b, "<script type=\"application/json\" id=\"facts\">");
+    for (size_t i = 0; i < json->len; i++)
+        if (json->data[i] == '<')
+            buffer_text(b, "\\u003c");
+        else
+            buffer_byte(b, json->data[i]);
+    buffer_text(b, "</script>\n");
 }
 
 void page_code_base64(buffer *b, const void *bytes, size_t n) {

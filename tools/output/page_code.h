@@ -2,7 +2,7 @@
 #ifndef PAGE_CODE_H
 #define PAGE_CODE_H
 
-#include "buffer.h"
+#include "output/writer.h"
 
 /* Which weights of a row are kept: the `keep` largest (0: all) of at least `min_weight`. */
 typedef struct thinning {
@@ -16,6 +16,12 @@ void page_code_weights(buffer *b, const float *w, size_t rows, size_t T, const t
 
 /* Rows of D values: float32 scale, then D signed bytes v; the value is v·scale. */
 void page_code_rows(buffer *b, const float *x, size_t rows, size_t D);
+
+/* Members of a JSON object: the model's name, and revision and hash of what the numbers come from. */
+void page_code_model(buffer *b, const facts *known);
+
+/* JSON as the page's script element `facts`. */
+void page_code_facts(buffer *b, const buffer *json);
 
 void page_code_base64(buffer *b, const void *bytes, size_t n);
 

@@ -14,7 +14,8 @@
 #include "buffer.h"
 #include "sink.h"
 
-typedef enum { TENSOR_F32, TENSOR_I64, TENSOR_JSON /* text: where a format knows only numbers, metadata */ } tensor_type;
+/* TENSOR_JSON is text: metadata where a format knows numbers only. */
+typedef enum { TENSOR_F32, TENSOR_I64, TENSOR_JSON } tensor_type;
 
 typedef struct tensor {
     const char *name; /* "hidden_states.3" */

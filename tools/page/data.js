@@ -1,18 +1,10 @@
 // The numbers that the page carries. tools/output/page_code.h says how they are written.
-const facts = JSON.parse(document.getElementById('facts').textContent);
 const layerNumbers = facts.texts[0].layers.map((x) => x.layer);
 const headNumbers = facts.heads;
 const thinned = facts.keep > 0 || facts.min_weight > 0;
 
 // The weight of a byte.
 const WEIGHT = Float32Array.from({length: 256}, (_, c) => (c / 255) ** 2);
-
-const cache = new Map();
-
-function remember(key, make) {
-  if (!cache.has(key)) cache.set(key, make());
-  return cache.get(key);
-}
 
 // The same for what is large and quickly made again: only the newest are kept.
 const few = new Map();

@@ -15,20 +15,6 @@ function currentCsv() {
   return asCsv({...maps[0], w});
 }
 
-async function copyText(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    // A page opened from a file may not have the clipboard; a selection still copies.
-    const area = document.createElement('textarea');
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    document.execCommand('copy');
-    area.remove();
-  }
-}
-
 function currentSvg() {
   const parts = figures.map((figure) => context(figure)), sizes = parts.map((f) => viewNow().size(f));
   const width = sizes.reduce((sum, size) => sum + size.width, 0);

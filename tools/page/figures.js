@@ -3,11 +3,6 @@ const VIEW_OF = {head: headView, model: modelView, neuron: neuronView, map: mapV
 let state = readState(location.hash.slice(1) || facts.view || '');
 let figures = []; // { text, canvas, hover, ready: rows of the model view that are made }
 
-const darkSystem = matchMedia('(prefers-color-scheme: dark)');
-let printing = false; // paper is white
-const themeNow = () =>
-  !printing && (state.theme === 'dark' || state.theme !== 'light' && darkSystem.matches) ? 'dark' : 'light';
-
 const placeOf = (head) => Math.max(0, headNumbers.indexOf(head));
 const layerNow = () => layerNumbers.includes(state.layer) ? state.layer : layerNumbers[0];
 // The enlarged head of the model view: { layer, place }, or null.

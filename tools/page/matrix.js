@@ -1,7 +1,5 @@
 // From tokens to what is shown: pieces joined to words, tokens hidden, one sentence or both.
 
-// Characters that would not show, or would turn the line around, as a dot.
-const shown = (token) => token.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f]/g, '·');
 const isSpecial = (token) => /^\[(CLS|SEP|PAD)\]$/.test(token);
 const isPunctuation = (token) => /^[\p{P}\p{S}]+$/u.test(token) && !isSpecial(token);
 

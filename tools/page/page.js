@@ -1,13 +1,4 @@
 // Controls, keys, the address, and the words beside the pictures.
-const $ = (id) => document.getElementById(id);
-
-function make(tag, text, attributes = {}) {
-  const element = document.createElement(tag);
-  if (text !== undefined) element.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  return element;
-}
-
 function change(what) {
   const before = state;
   state = {...state, ...what};
@@ -208,9 +199,7 @@ function connectControls() {
 fillControls();
 connectControls();
 document.addEventListener('keydown', onKey);
-darkSystem.addEventListener('change', show);
-for (const when of ['beforeprint', 'afterprint'])
-  window.addEventListener(when, () => { printing = when === 'beforeprint'; show(); });
+followTheme(show);
 window.addEventListener('resize', () => soon(() => figures.forEach(drawFigure)));
 window.addEventListener('hashchange', () => { state = readState(location.hash.slice(1)); show(); });
 show();

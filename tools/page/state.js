@@ -17,20 +17,3 @@ const DEFAULTS = {
   open: '',        // the head that is enlarged in the model view: "3.5"
   theme: 'auto',   // light, dark
 };
-
-function readState(text) {
-  const [view, ...pairs] = text.split(',');
-  const state = {view: Object.hasOwn(VIEWS, view) ? view : 'head', ...DEFAULTS};
-  for (const pair of pairs) {
-    const [name, value = ''] = pair.split('=');
-    if (!Object.hasOwn(DEFAULTS, name)) continue;
-    if (typeof DEFAULTS[name] !== 'number') state[name] = value;
-    else if (value !== '' && Number.isFinite(+value)) state[name] = +value;
-  }
-  return state;
-}
-
-function writeState(state) {
-  const changed = Object.keys(DEFAULTS).filter((name) => state[name] !== DEFAULTS[name]);
-  return [state.view, ...changed.map((name) => `${name}=${state[name]}`)].join(',');
-}
