@@ -103,18 +103,18 @@ check_install() {
     meson install -C $WORK/release --no-rebuild --quiet
     libs=$(dirname "$(find "$prefix" -name libbert.so)")
     export PKG_CONFIG_PATH=$libs/pkgconfig
-    for example in embed threads attention_by_hand; do
+    for example in embed threads service attention_by_hand; do
         # shellcheck disable=SC2046  # lists of flags
         gcc -std=c17 -Wall -Wextra -Werror -o $WORK/$example examples/$example.c $(pkg-config --cflags --libs bert)
         # shellcheck disable=SC2046
         gcc -std=c17 -static -o $WORK/$example-static examples/$example.c $(pkg-config --static --cflags --libs bert)
-        LD_LIBRARY_PATH=$libs $WORK/$example $model >$WORK/$example.out
-        $WORK/$example-static $model >$WORK/$example-static.out
+        LD_LIBRARY_PATH=$libs $WORK/$example $model <examples/meson.build >$WORK/$example.out
+        $WORK/$example-static $model <examples/meson.build >$WORK/$example-static.out
         cmp $WORK/$example.out $WORK/$example-static.out
         cat $WORK/$example.out
     done
     LD_LIBRARY_PATH=$libs "$prefix/bin/bert" --version
-    printf '7 passed, 0 failed\n'
+    printf '9 passed, 0 failed\n'
 }
 
 check_fetch() { python3 tests/test_fetch_model.py; }
@@ -137,13 +137,16 @@ check_valgrind() {
     run_tests valgrind -t 30 --wrap='valgrind -q --error-exitcode=99 --leak-check=full --trace-children=yes'
 }
 
-# check_tsan: eight threads that share one model, and all tests but those of the command: some of these measure how
+# check_tsan: examples that share one model between threads, and all tests but those of the command: some of these measure how
 # fast a signal ends it, and the sanitizer alone takes a second to end a program.
 check_tsan() {
+    local example
     build tsan clang -Dbuildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false
-    clang -std=c17 -g -fsanitize=thread -Iinclude -o $WORK/threads-tsan examples/threads.c $WORK/tsan/libbert.so \
-        -Wl,-rpath,"$PWD/$WORK/tsan"
-    $WORK/threads-tsan tests/data/models/tiny-bert
+    for example in threads service; do
+        clang -std=c17 -g -fsanitize=thread -Iinclude -o $WORK/$example-tsan examples/$example.c $WORK/tsan/libbert.so \
+            -Wl,-rpath,"$PWD/$WORK/tsan"
+        $WORK/$example-tsan tests/data/models/tiny-bert <scripts/checks.sh
+    done
     # shellcheck disable=SC2046  # a list of test names
     run_tests tsan -t 10 $(meson test -C $WORK/tsan --no-rebuild --list | grep -vx cli)
 }
