@@ -27,6 +27,7 @@ need_packages() {
         2>&1) || { printf '%s\n' "$log"; die "apt-get install failed"; }
 }
 
-# What it takes to build; libopenblas0-pthread is what `--gemm openblas` loads, nothing links it.
+# What it takes to build; libopenblas0-pthread is what `--gemm openblas` loads, nothing links it. libmicrohttpd is for
+# `bert serve` only.
 BUILD_PACKAGES=(gcc libc6-dev meson ninja-build pkg-config libpcre2-dev libutf8proc-dev libxxhash-dev
-                libopenblas0-pthread python3 ca-certificates)
+                libmicrohttpd-dev libopenblas0-pthread python3 ca-certificates)

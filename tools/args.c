@@ -12,8 +12,12 @@
 
 enum { HELP_COLUMN = 31 };
 
-const settings settings_default = {
-    .normalize = -1, .stride = NO_STRIDE, .tolerance = 1e-4, .top = 5, .max_line = MAX_LINE};
+const settings settings_default = {.normalize = -1,
+                                   .stride = NO_STRIDE,
+                                   .tolerance = 1e-4,
+                                   .top = 5,
+                                   .max_line = MAX_LINE,
+                                   .serve = {.port = 8080, .max_wait = 2}};
 
 static void *field_of(settings *s, const option *o) {
     return (char *)s + o->field;
@@ -74,11 +78,19 @@ static int read_choice(const char *text, const char *choices, int *chosen) {
     }
 }
 
+static int add_model(settings *s, const char *folder) {
+    enum { MODELS_MOST = sizeof s->models / sizeof *s->models };
+    if (s->n_models == MODELS_MOST) return say_usage("--model %s: at most %d models", folder, MODELS_MOST);
+    s->model = s->models[s->n_models++] = folder;
+    return 0;
+}
+
 static int set_value(settings *s, const option *o, const char *text) {
     void *field = field_of(s, o);
     switch (o->kind) {
     case OPTION_FLAG: break;
     case OPTION_TEXT: *(const char **)field = text; return 0;
+    case OPTION_MODEL: return add_model(s, text);
     case OPTION_COUNT:
         if (read_count(text, field) && *(size_t *)field >= (size_t)o->value) return 0;
         return say_usage("--%s %s: expected a whole number from %d", o->name, text, o->value);

@@ -8,7 +8,9 @@
 /* Everything that options can say. Zero means not given, where no other default is stated in settings_default. */
 typedef struct settings {
     /* model */
-    const char *model;
+    const char *model;            /* the last one that was given */
+    const char *models[16];       /* all of them, for those subcommands that take several */
+    size_t n_models;
     size_t threads, max_memory;
     int isa, gemm, strict, tokenizer_json;
     /* input */
@@ -34,6 +36,10 @@ typedef struct settings {
     const char *shapes, *tokenizer;
     size_t repeat;
     int json;
+    struct {
+        const char *host, *socket, *api_key_file;
+        size_t port, max_body, max_texts, max_tokens, max_answer, max_queue, max_connections, pass_tokens, max_wait, timeout;
+    } serve;
     /* output */
     const char *output, *format;
     int progress, quiet;
@@ -52,6 +58,7 @@ enum { GEMM_NATIVE, GEMM_OPENBLAS };
 typedef enum {
     OPTION_FLAG,  /* int := value */
     OPTION_TEXT,  /* const char * */
+    OPTION_MODEL, /* the same, and settings.models keeps all */
     OPTION_COUNT, /* size_t, at least value */
     OPTION_SIZE,  /* size_t bytes: 512M, 2G */
     OPTION_REAL,  /* double, at least 0 */

@@ -4,7 +4,7 @@
 #define AT(field) offsetof(settings, field)
 
 const option options_model[] = {
-    {"model", 'm', OPTION_TEXT, AT(model), 0, "DIR", "the model's folder; without it $BERT_MODEL"},
+    {"model", 'm', OPTION_MODEL, AT(model), 0, "DIR", "the model's folder; without it $BERT_MODEL"},
     {"threads", 't', OPTION_COUNT, AT(threads), 1, "N", "threads to use; default: all that this process may"},
     {"isa", 0, OPTION_CHOICE, AT(isa), 0, "auto|ref|avx2|avx512|neon", "kernels; the result is the same"},
     {"gemm", 0, OPTION_CHOICE, AT(gemm), 0, "native|openblas",

@@ -23,12 +23,13 @@ struct sink {
     char *name;      /* as the user called it */
     char *target;    /* the regular file it becomes; NULL: written as it is */
     char *temporary; /* what it is called until then */
+    buffer *memory;  /* not NULL: the bytes go there, and fd is -1 */
     uint64_t flushed;
     size_t held; /* bytes in data */
     char data[SINK_BUFFER];
 };
 
-static sink *current; /* the one that is open: the command writes to one place at a time */
+static sink *current; /* the one that is open, memory apart: the command writes to one place at a time */
 
 static int cannot(const sink *out, const char *what) {
     /* Nobody reads any more, or stdout was closed before we began: no message. */
@@ -148,6 +149,15 @@ int sink_open(sink **out, const char *path) {
     return status;
 }
 
+sink *sink_open_memory(buffer *into) {
+    sink *s = need(1, sizeof *s);
+    memset(s, 0, offsetof(sink, data));
+    s->name = strdup("memory");
+    s->fd = -1;
+    s->memory = into;
+    return s;
+}
+
 /* A descriptor that does not block (somebody else set it so) is waited for. */
 static int wait_writable(int fd) {
     struct pollfd one = {.fd = fd, .events = POLLOUT};
@@ -155,6 +165,11 @@ static int wait_writable(int fd) {
 }
 
 static int write_all(sink *out, const char *bytes, size_t n) {
+    if (out->memory) {
+        buffer_add(out->memory, bytes, n);
+        out->flushed += n;
+        return 0;
+    }
     while (n > 0) {
         ssize_t wrote = write(out->fd, bytes, n);
         if (wrote < 0 && (errno == EINTR || (errno == EAGAIN && wait_writable(out->fd)))) continue;
@@ -238,12 +253,12 @@ void sink_abandon(sink **out) {
     if (!s->target && s->fd >= 0) (void)sink_flush(s); /* complete results are not held back */
     if (s->fd >= 0 && s->fd != STDOUT_FILENO) close(s->fd);
     if (s->temporary) unlink(s->temporary);
-    signals_guard_file(NULL);
+    if (s->target) signals_guard_file(NULL);
     free(s->temporary);
     free(s->target);
     free(s->name);
+    if (current == s) current = NULL;
     free(s);
-    current = NULL;
     *out = NULL;
 }
 

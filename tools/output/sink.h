@@ -9,10 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "buffer.h"
+
 typedef struct sink sink;
 
 /* path NULL or "-": stdout. */
 int sink_open(sink **out, const char *path);
+
+/* Into `into`, which outlives it. Any number of these may be open. */
+sink *sink_open_memory(buffer *into);
 
 int sink_write(sink *out, const void *bytes, size_t n);
 /* What has been written so far leaves the process (a reader of the pipe sees it). */

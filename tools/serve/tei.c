@@ -1,0 +1,109 @@
+/* The endpoints of text-embeddings-inference (https://huggingface.github.io/text-embeddings-inference/). */
+#include "json_out.h"
+#include "request.h"
+#include "say.h"
+#include "utf8.h"
+#include "vectors.h"
+
+/* Models whose prompts are to be put in front of texts: the caller can do that, we do not know them. */
+static int refuse_prompt(const request *r) {
+    bert_json value;
+    if (!request_has(r, "prompt_name", &value)) return 0;
+    return exchange_fail(r->x, 422, "prompt_name: put the prompt in front of the text yourself");
+}
+
+static int begin_embed(request *r, exchange *x) {
+    job *j;
+    TRY(request_open(r, x));
+    TRY(request_texts(r, "inputs", 1));
+    TRY(request_truncation(r));
+    TRY(refuse_prompt(r));
+    TRY(vectors_job(r, &j));
+    exchange_queue(x, j);
+    return 0;
+}
+
+void tei_embed(exchange *x) {
+    request r = {0};
+    begin_embed(&r, x);
+    request_close(&r);
+}
+
+void tei_embed_done(exchange *x) {
+    const job *j = x->job;
+    size_t shape[2] = {j->n, j->dim};
+    if (j->failure.code) {
+        exchange_fail_by(x, &j->failure);
+        return;
+    }
+    json_floats(&x->answer, j->vectors, shape, 2);
+    buffer_byte(&x->answer, '\n');
+    exchange_answer(x, "application/json");
+}
+
+/* "text" is the part of the input that the token came from; special tokens have none and show their own spelling. */
+static void add_token(buffer *b, const bert_tokens *tokens, const bert_text *text, size_t i, size_t k) {
+    bert_encoding all = bert_tokens_at(tokens, i, 0);
+    bert_span span = all.offsets[k];
+    buffer_print(b, "%s{\"id\":%d,\"text\":", k ? "," : "", all.ids[k]);
+    if (all.special_tokens_mask[k]) {
+        size_t n;
+        const char *spelling = bert_tokens_spelling(tokens, i, 0, k, &n);
+        json_string(b, spelling, n);
+        buffer_text(b, ",\"special\":true,\"start\":null,\"stop\":null}");
+    } else {
+        json_string(b, text->a + span.start, span.end - span.start);
+        buffer_print(b, ",\"special\":false,\"start\":%u,\"stop\":%u}", span.start, span.end);
+    }
+}
+
+static int tokenize(request *r, exchange *x) {
+    int specials = 1;
+    TRY(request_open(r, x));
+    TRY(request_texts(r, "inputs", 0));
+    TRY(request_bool(r, "add_special_tokens", &specials));
+    TRY(refuse_prompt(r));
+    r->options.no_special_tokens = !specials;
+    r->options.max_length = 0;
+    TRY(request_tokenize(r));
+    for (size_t i = 0; i < r->n; i++) {
+        size_t n = bert_tokens_at(r->model->tokens, i, 0).n;
+        buffer_text(&x->answer, i ? ",[" : "[[");
+        for (size_t k = 0; k < n; k++) add_token(&x->answer, r->model->tokens, &r->texts[i], i, k);
+        buffer_byte(&x->answer, ']');
+    }
+    buffer_text(&x->answer, "]\n");
+    exchange_answer(x, "application/json");
+    return 0;
+}
+
+void tei_tokenize(exchange *x) {
+    request r = {0};
+    tokenize(&r, x);
+    request_close(&r);
+}
+
+void tei_info(exchange *x) {
+    const served *v = &x->of->models.all[0];
+    const limits *most = &x->of->most;
+    uint32_t version = bert_version();
+    buffer *b = &x->answer;
+    buffer_text(b, "{\"model_id\":");
+    json_text(b, v->name);
+    buffer_text(b, ",\"model_sha\":null,\"weights_hash\":");
+    json_text(b, v->known.weights_hash);
+    buffer_print(b, ",\"model_dtype\":\"float32\",\"model_type\":{\"embedding\":{\"pooling\":\"%s\"}}",
+                 bert_pooling_name(v->pipeline.pooling));
+    buffer_print(b, ",\"numerics\":%u,\"isa\":\"%s\",\"dimensions\":%zu", bert_numerics(),
+                 bert_isa_name(v->engine.info.isa), v->pipeline.dim);
+    buffer_print(b, ",\"max_concurrent_requests\":%zu,\"max_input_length\":%zu,\"max_batch_tokens\":%zu", most->queue,
+                 v->embed.max_length, most->pass_tokens);
+    buffer_print(b, ",\"max_batch_requests\":null,\"max_client_batch_size\":%zu,\"auto_truncate\":true", most->texts);
+    buffer_print(b, ",\"tokenization_workers\":1,\"version\":\"%u.%u.%u\",\"sha\":null,\"docker_label\":null}\n",
+                 version >> 16, version >> 8 & 0xFF, version & 0xFF);
+    exchange_answer(x, "application/json");
+}
+
+void tei_health(exchange *x) {
+    exchange_answer(x, "text/plain; charset=utf-8");
+}
