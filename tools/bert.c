@@ -1,7 +1,5 @@
 /* bert: which subcommand, and what the command says of itself. */
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <bert/bert.h>
 
@@ -14,10 +12,8 @@
 #include "signals.h"
 
 static const command *const commands[] = {&command_encode,  &command_attention, &command_tokenize, &command_inspect,
-                                          &command_verify,  &command_ablate,    &command_bench,    NULL};
-
-/* Another program's: only its name and summary are used here. */
-static const command command_serve = {.name = "serve", .summary = "Answers over HTTP (bert serve --help)."};
+                                          &command_verify,  &command_ablate,    &command_serve,    &command_bench,
+                                          NULL};
 
 static int print(const buffer *b) {
     sink *out;
@@ -34,7 +30,6 @@ static int print_help(void) {
                 "Usage: bert SUBCOMMAND [OPTIONS] [--] [TEXT...]\n\n"
                 "Runs BERT-style encoders from the folders in which Hugging Face publishes them.\n\nSubcommands:\n");
     for (size_t i = 0; commands[i]; i++) buffer_print(&b, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    buffer_print(&b, "  %-10s %s\n", command_serve.name, command_serve.summary);
     buffer_text(&b,
                 "\nbert SUBCOMMAND --help lists the options of one; bert --version says what runs here.\n\nExample:\n"
                 "  bert encode -m models/all-MiniLM-L6-v2 \"The quick brown fox jumps over the lazy dog.\"\n");
@@ -62,17 +57,6 @@ static int no_such_command(const char *name) {
     return status;
 }
 
-/* `bert serve` is the program bert-serve beside this one. */
-static int run_serve(char **words) {
-    char path[4096];
-    static const char name[] = "bert-serve";
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof name);
-    while (n > 0 && path[n - 1] != '/') n--;
-    memcpy(path + (n > 0 ? n : 0), name, sizeof name);
-    execv(path, words);
-    return say_error("serve: cannot run %s: %s (it is built where libmicrohttpd is installed)", path, strerror(errno));
-}
-
 static int run_command(const command *c, int n, char **words) {
     settings s = settings_default;
     int helped;
@@ -87,7 +71,6 @@ int main(int n, char **words) {
     const char *first = n > 1 ? words[1] : "";
     if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) return print_help();
     if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0) return print_version();
-    if (strcmp(first, command_serve.name) == 0) return run_serve(words + 1);
     if (n < 2) return say_usage("expected a subcommand (bert --help lists them)");
     for (size_t i = 0; commands[i]; i++)
         if (strcmp(first, commands[i]->name) == 0) return run_command(commands[i], n - 2, words + 2);

@@ -5,6 +5,6 @@
 #include "args.h"
 
 extern const command command_encode, command_attention, command_tokenize, command_inspect, command_verify,
-    command_bench, command_ablate;
+    command_bench, command_ablate, command_serve;
 
 #endif

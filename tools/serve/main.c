@@ -1,5 +1,4 @@
-/* bert-serve: what `bert serve` runs. A program of its own, so that no other subcommand waits for libmicrohttpd and the
- * dozen libraries behind it to be loaded. */
+/* bert-serve: what `bert serve` runs (cmd_serve.c). */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,41 +79,10 @@ static int run(const settings *s) {
     return status;
 }
 
-#define AT(field) offsetof(settings, serve.field)
-static const option own_options[] = {
-    {"host", 0, OPTION_TEXT, AT(host), 0, "NAME", "address to listen at; default 127.0.0.1, this machine only"},
-    {"port", 0, OPTION_COUNT, AT(port), 0, "N", "default 8080; 0: any that is free, the first line says which"},
-    {"socket", 0, OPTION_TEXT, AT(socket), 0, "PATH", "a Unix socket instead"},
-    {"api-key-file", 0, OPTION_TEXT, AT(api_key_file), 0, "FILE",
-     "its first line is a key that clients must send: Authorization: Bearer KEY"},
-    {"max-body", 0, OPTION_SIZE, AT(max_body), 0, "SIZE", "of a request; default 1M"},
-    {"max-texts", 0, OPTION_COUNT, AT(max_texts), 1, "N", "of a request; default 256"},
-    {"max-tokens", 0, OPTION_COUNT, AT(max_tokens), 1, "N", "of a request; default 131072"},
-    {"max-answer", 0, OPTION_SIZE, AT(max_answer), 0, "SIZE", "of an answer with attention; default 64M"},
-    {"max-queue", 0, OPTION_COUNT, AT(max_queue), 1, "N", "requests that wait; more are answered 429; default 64"},
-    {"max-connections", 0, OPTION_COUNT, AT(max_connections), 1, "N", "default 256"},
-    {"timeout", 0, OPTION_COUNT, AT(timeout), 1, "S",
-     "seconds for the head of a request; three times as many for its body, and between requests; default 10"},
-    {"pass-tokens", 0, OPTION_COUNT, AT(pass_tokens), 1, "N",
-     "tokens that go through the model together; default 1024; never changes a result"},
-    {"max-wait", 0, OPTION_COUNT, AT(max_wait), 0, "MS",
-     "how long a pass may wait for requests that are about to come; default 2"},
-    {0}};
-static const option *const options[] = {own_options,    options_model,   options_tokenizer_file,
-                                        options_tokens, options_literal, NULL};
-static const command serve_command = {
-    "serve",
-    "Answers over HTTP: OpenAI's /v1/embeddings, text-embeddings-inference's /embed, /tokenize, /info, and /attention;\n"
-    "/ in a browser shows attention. -m may be given several times. SIGTERM: answers what it has taken, then ends.",
-    "",
-    "bert serve -m models/all-MiniLM-L6-v2 --port 8080",
-    options,
-    run};
-
 int main(int n, char **words) {
     settings s = settings_default;
     int helped;
     signals_open();
-    TRY(args_read(&s, &serve_command, n - 1, words + 1, &helped));
+    TRY(args_read(&s, &command_serve, n - 1, words + 1, &helped));
     return helped ? 0 : run(&s);
 }
