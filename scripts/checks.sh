@@ -132,6 +132,7 @@ check_manual() {
 }
 
 check_valgrind() {
+    export BERT_TEST_MODE=valgrind
     need_packages valgrind
     build valgrind gcc -Dbuildtype=debugoptimized
     run_tests valgrind -t 30 --wrap='valgrind -q --error-exitcode=99 --leak-check=full --trace-children=yes'
@@ -164,19 +165,29 @@ check_page() {
     python3 tests/check_page.py $WORK/release/tools/bert tests/data/models/tiny-bert
 }
 
-check_fuzz() {
-    local source name n=0
+# fuzz_each SECONDS [TARGET…]: every fuzz target, or these, for so long. Ends at the first finding.
+fuzz_each() {
+    local seconds=$1 targets name dictionary n=0; shift
     configure fuzz clang -Dfuzz=true -Db_lundef=false
-    for source in tests/fuzz/*.c; do
-        name=fuzz_$(basename "$source" .c)
-        ninja -C $WORK/fuzz "tests/fuzz/$name"
+    targets=("$@")
+    [ $# -gt 0 ] || mapfile -t targets < <(sed -n "s/^  '\([a-z_]*\)': \[.*/\1/p" tests/fuzz/meson.build)
+    for name in "${targets[@]}"; do
+        ninja -C $WORK/fuzz "tests/fuzz/fuzz_$name"
         mkdir -p "$WORK/corpus/$name"
-        $WORK/fuzz/tests/fuzz/"$name" -max_total_time="${FUZZ_SECONDS:-60}" -print_final_stats=1 \
-            -artifact_prefix=$WORK/ "$WORK/corpus/$name" tests/data/hostile/*/
+        dictionary=tests/fuzz/dictionaries/$name.dict
+        # shellcheck disable=SC2046  # folders and an option that may not be there
+        $WORK/fuzz/tests/fuzz/fuzz_"$name" -max_total_time="$seconds" -print_final_stats=1 -max_len=16384 \
+            -artifact_prefix=$WORK/ -verbosity=0 $([ ! -f "$dictionary" ] || printf -- '-dict=%s' "$dictionary") \
+            "$WORK/corpus/$name" $(find tests/fuzz/seeds/"$name" -maxdepth 0 2>/dev/null) tests/data/hostile/*/ 2>&1 |
+            tee "$WORK/fuzz_$name.log"
+        printf 'figure: fuzz %s: %s executions in %d s\n' "$name" \
+            "$(sed -n 's/^stat::number_of_executed_units: *//p' "$WORK/fuzz_$name.log")" "$seconds"
         n=$((n + 1))
     done
     printf '%d passed, 0 failed\n' "$n"
 }
+
+check_fuzz() { fuzz_each "${FUZZ_SECONDS:-60}"; }
 
 check_bits() { scripts/check_bits; }
 

@@ -10,6 +10,8 @@
 
 #include <bert/bert.h>
 
+#include "cost.h"
+
 enum { ROOM = 4096, TOKENS = 9, HIDDEN = 8 };
 
 /* A config nested deeper than 64 levels is refused although the key is unknown: the limit holds for every file.
@@ -109,8 +111,11 @@ static bert_status open_row(bert_model **model, const row *r, bert_error *err) {
     return status;
 }
 
+static cost worst;
+
 static void check_row(const char *line, size_t len) {
     const row r = parse_row(line, len);
+    const cost before = cost_begin();
     bert_model *model;
     bert_error err = {BERT_OK, ""};
     const bert_status status = open_row(&model, &r, &err);
@@ -119,6 +124,7 @@ static void check_row(const char *line, size_t len) {
     if (status == BERT_OK && model) check_output(&r, model);
     if (status != BERT_OK) check_message(&r, &err);
     bert_model_close(&model);
+    cost_end(before, r.file, cost_of_a_file, &worst);
 }
 
 Test(hostile_model, every_row_is_answered_as_decided) {
@@ -129,6 +135,7 @@ Test(hostile_model, every_row_is_answered_as_decided) {
     for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1, rows++)
         check_row(line, (size_t)(end - line));
     cr_expect_eq(rows, 229);
+    cost_print("model and config rows", worst);
     free(text);
 }
 

@@ -1,5 +1,6 @@
 /* The components of tokenizer.json that are not BERT's own: generated files, and what HF tokenizers 0.23.3 made of texts
  * with them (scripts/compare_components.py --write). */
+#include "cost.h"
 #include "golden.h"
 
 static void one_text(const bert_tokenizer *tokenizer, bert_tokens **tokens, bert_json row, int *differences) {
@@ -38,7 +39,7 @@ Test(components, generated) {
 
 /* A tokenizer.json with the given normalizer and pre_tokenizer; returns the status of opening it. */
 static bert_status open_with(const char *normalizer, const char *splitter, bert_error *err) {
-    char json[4096];
+    char json[8192];
     const int n = snprintf(json, sizeof json,
                            "{\"normalizer\":%s,\"pre_tokenizer\":%s,\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\","
                            "\"vocab\":{\"u\":0}}}", normalizer, splitter);
@@ -76,6 +77,44 @@ Test(components, refused_expressions) {
         cr_expect_eq(open_regex(refused[i], &err), BERT_UNSUPPORTED, "%s", refused[i]);
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         cr_expect_eq(open_regex(taken[i], &err), BERT_OK, "%s: %s", taken[i], err.text);
+}
+
+/* Normalizers in a row multiply: a line of a kilobyte could become gigabytes, and is an error instead. */
+Test(components, bounded_growth) {
+    char json[4096], *p = json;
+    static char text[1000];
+    bert_tokenizer *tokenizer = NULL;
+    bert_tokens *tokens = NULL;
+    bert_error err = {0};
+    memset(text, 'a', sizeof text);
+    p += sprintf(p, "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");
+    for (int i = 0; i < 8; i++)
+        p += sprintf(p, "%s{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"aaaaaaaaaaaaaaaa\"}", i ? "," : "");
+    p += sprintf(p, "]},\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"u\":0}}}");
+    const bert_file files[] = {{"tokenizer.json", json, (size_t)(p - json)}};
+    const bert_text long_one = {text, sizeof text, NULL, 0}, empty = {"", 0, NULL, 0};
+    cr_assert_eq(bert_tokenizer_open_files(&tokenizer, files, 1, NULL, &err), BERT_OK, "%s", err.text);
+    const cost before = cost_begin();
+    cost worst = {0, 0};
+    cr_expect_eq(bert_tokenize(&tokens, tokenizer, &long_one, 1, NULL, &err), BERT_UNSUPPORTED);
+    cost_end(before, "a text that grows", cost_of_a_file, &worst);
+    cr_expect_not_null(strstr(err.text, "more than 129536 characters"), "%s", err.text);
+    cr_expect_eq(bert_tokenize(&tokens, tokenizer, &empty, 1, NULL, &err), BERT_OK);
+    bert_tokens_close(&tokens);
+    bert_tokenizer_close(&tokenizer);
+}
+
+Test(components, content_of_a_normalizer_has_a_limit) {
+    char *json = malloc(10000), *p = json;
+    bert_error err = {0};
+    p += sprintf(p, "{\"type\":\"Prepend\",\"prepend\":\"");
+    memset(p, 'a', 4097);
+    strcpy(p + 4097, "\"}");
+    cr_expect_eq(open_with(json, "null", &err), BERT_UNSUPPORTED);
+    cr_expect_not_null(strstr(err.text, "prepend has 4097 bytes"), "%s", err.text);
+    strcpy(p + 4096, "\"}");
+    cr_expect_eq(open_with(json, "null", &err), BERT_OK, "%s", err.text);
+    free(json);
 }
 
 /* A match that takes too much work is an error of that text, in bounded time. */

@@ -89,6 +89,12 @@ static int check_config(const bert_file *text, const char *path, const settings 
     return opened && opened != BERT_NOT_FOUND ? say_of_file(path, text->name, &err) : 0;
 }
 
+/* As the library has it: nothing that could lead out of the folder. */
+static int is_plain(const char *name, size_t n) {
+    if (n == 0 || (n <= 2 && memcmp(name, "..", n) == 0)) return 0;
+    return !memchr(name, '/', n) && !memchr(name, '\\', n) && !memchr(name, 0, n);
+}
+
 /* The index of a sharded model names plain files in its own folder. */
 static int check_index(const bert_file *text, const char *path) {
     bert_json root, map, tensor, shard;
@@ -101,7 +107,7 @@ static int check_index(const bert_file *text, const char *path) {
         buffer name = {0};
         int is_text = bert_json_kind_of(shard) == BERT_JSON_STRING;
         size_t n = is_text ? bert_json_string(buffer_reserve(&name, shard.len + 1), shard) : 0;
-        int plain = n && !memchr(name.data, '/', n) && !memchr(name.data, 0, n) && name.data[0] != '.';
+        int plain = is_plain(name.data, n);
         buffer_close(&name);
         if (!plain)
             return say_error("%s: weight_map: expected a plain file name for %.*s, found %.*s", path,

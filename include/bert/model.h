@@ -89,6 +89,7 @@ typedef struct bert_model_tensor {
     int used;
 } bert_model_tensor;
 BERT_API size_t bert_model_tensor_count(const bert_model *model);
+/* From 0; behind the last one `info` and `file` are NULL. */
 BERT_API bert_model_tensor bert_model_tensor_at(const bert_model *model, size_t i);
 /* HF name of the i-th part that is absent though the configuration could have it (the pooler), NULL behind the last. */
 BERT_API const char *bert_model_missing(const bert_model *model, size_t i);

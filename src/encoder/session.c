@@ -70,9 +70,9 @@ static bool plan(size_t *total, size_t *offset, size_t a, size_t b, size_t c) {
 static bert_status grow(bert_session *s, size_t floats, bert_error *err) {
     size_t bytes;
     if (floats <= s->arena.count) return BERT_OK;
-    if (!bert_size_mul(&bytes, floats, sizeof(float)) || (s->max_memory && bytes > s->max_memory))
-        return bert_fail(err, BERT_NO_MEMORY, "the pass needs %zu MB, the limit given is %zu MB", floats / 250000,
-                         s->max_memory / 1000000);
+    if (!bert_size_mul(&bytes, floats, sizeof(float))) bytes = SIZE_MAX;
+    if (bytes == SIZE_MAX || (s->max_memory && bytes > s->max_memory))
+        return bert_fail(err, BERT_NO_MEMORY, "the pass needs %zu bytes, the limit given is %zu", bytes, s->max_memory);
     bert_arena_close(&s->arena);
     if (!bert_arena_open(&s->arena, &s->memory, floats))
         return bert_fail(err, BERT_NO_MEMORY, "no memory for the pass: %zu MB are needed", bytes / 1000000);

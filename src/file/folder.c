@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,8 +39,7 @@ bert_status bert_read_text(char **text, size_t *len, const char *path, size_t li
     return status;
 }
 
-/* Names in a folder come from files too (the shards of an index): nothing may lead out of it. */
-static bool is_plain(const char *name) {
+int bert_plain_name(const char *name) {
     return name[0] != '\0' && strpbrk(name, "/\\") == NULL && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
@@ -60,7 +58,7 @@ static char *join(const char *dir, const char *name) {
 }
 
 int bert_folder_has(const bert_folder *folder, const char *name) {
-    if (!is_plain(name)) return 0;
+    if (!bert_plain_name(name)) return 0;
     if (folder->dir == NULL) return find(folder, name) != NULL;
     char path[PATH_MAX];
     struct stat is;
@@ -72,7 +70,7 @@ int bert_folder_has(const bert_folder *folder, const char *name) {
 
 bert_status bert_folder_source(const bert_folder *folder, const char *name, bert_source **source, bert_error *err) {
     *source = NULL;
-    if (!is_plain(name)) {
+    if (!bert_plain_name(name)) {
         char quoted[128];
         bert_quote(quoted, sizeof quoted, name, strlen(name));
         return bert_fail(err, BERT_BAD_FILE, "'%s': not the plain name of a file in the model's folder", quoted);

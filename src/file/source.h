@@ -30,7 +30,9 @@ typedef struct bert_folder {
     const bert_file *files;
     size_t n;
 } bert_folder;
-/* 1 if there is a file of this plain name (no '/'). */
+/* 1 if the name, which may come from a file (the shards of an index), cannot lead out of the folder. */
+int bert_plain_name(const char *name);
+/* 1 if there is a file of this plain name. */
 int bert_folder_has(const bert_folder *folder, const char *name);
 BERT_MUST_USE bert_status bert_folder_text(const bert_folder *folder, const char *name, size_t limit, char **text,
                                            size_t *len, bert_error *err);

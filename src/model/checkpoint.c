@@ -46,9 +46,7 @@ static bert_status shard_name(char **name, bert_json value, bert_error *err) {
     const int is_string = bert_json_kind_of(value) == BERT_JSON_STRING;
     *name = bert_json_dup(value);
     if (is_string && !*name) return bert_fail(err, BERT_NO_MEMORY, "no memory to read %s", INDEX);
-    const int plain = *name && **name && !strpbrk(*name, "/\\") && strcmp(*name, ".") != 0 &&
-                      strcmp(*name, "..") != 0 && strcmp(*name, INDEX) != 0;
-    if (plain) return BERT_OK;
+    if (*name && bert_plain_name(*name) && strcmp(*name, INDEX) != 0) return BERT_OK;
     free(*name);
     return bert_fail(err, BERT_BAD_FILE, "%s: expected the plain name of a file in the model's folder, found %s", INDEX,
                      bert_quote(quoted, sizeof quoted, value.at, value.len));

@@ -75,8 +75,8 @@ static bert_status take_options(bert_model *m, const bert_model_options *o, bert
 static bert_status check_memory_limit(const bert_model *m, bert_error *err) {
     const size_t needed = m->weights.parameters * sizeof(float);
     if (m->max_memory == 0 || needed <= m->max_memory || m->from == BERT_WEIGHTS_FILE) return BERT_OK;
-    return bert_fail(err, BERT_NO_MEMORY, "the weights take %zu MB, the limit given is %zu MB", needed / 1000000,
-                     m->max_memory / 1000000);
+    return bert_fail(err, BERT_NO_MEMORY, "the weights take %zu bytes, the limit given is %zu", needed,
+                     m->max_memory);
 }
 
 static bert_status open_parts(bert_model *m, const bert_folder *folder, const bert_model_options *o, bert_error *err) {
@@ -226,6 +226,7 @@ bert_status bert_model_json(const bert_model *model, bert_model_text which, bert
 size_t bert_model_tensor_count(const bert_model *model) { return model->checkpoint.n_tensors; }
 
 bert_model_tensor bert_model_tensor_at(const bert_model *model, size_t i) {
+    if (i >= model->checkpoint.n_tensors) return (bert_model_tensor){NULL, NULL, 0};
     const bert_stored *s = &model->checkpoint.tensors[i];
     return (bert_model_tensor){s->info, s->file_name, s->used};
 }

@@ -17,13 +17,16 @@ bert_status bert_load_differs(bert_loader *loader, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (loader->options.strict) return bert_fail(loader->err, BERT_BAD_FILE, "%s", text);
-    bert_note(loader->options.notes, "%s", text);
-    return BERT_OK;
+    return bert_warn(loader->options.notes, loader->options.strict, loader->err, "%s", text);
 }
 
 bert_status bert_load_no_memory(bert_loader *loader) {
     return bert_fail(loader->err, BERT_NO_MEMORY, "no memory for the tokenizer");
+}
+
+bert_status bert_load_fault(const bert_loader *loader, const char *file, bert_status status) {
+    if (status == BERT_OK || status == BERT_NO_MEMORY || loader->err == NULL) return status;
+    return bert_fail(loader->err, status, "%s: %s", file, loader->err->text);
 }
 
 /* The one BertNormalizer of tokenizer.json, NULL if it has other components. */
@@ -118,8 +121,8 @@ static bool listed_with_id(const bert_loader *loader, const char *token) {
 static bert_status missing(bert_loader *loader, bert_special which) {
     char quoted[64];
     const char *name = loader->special[which];
-    return bert_fail(loader->err, BERT_BAD_FILE, "the %s token \"%s\" is not in the vocabulary", role_names[which],
-                     bert_quote(quoted, sizeof quoted, name, strlen(name)));
+    return bert_fail(loader->err, BERT_BAD_FILE, "%s: the %s token \"%s\" is not in the vocabulary", loader->vocabulary,
+                     role_names[which], bert_quote(quoted, sizeof quoted, name, strlen(name)));
 }
 
 /* BERT's five special tokens are added tokens, whether a file lists them as such or not. One that is nowhere HF would
@@ -230,9 +233,11 @@ static bert_status build_vocab(bert_loader *loader) {
     bert_tokenizer *z = loader->z;
     const char *prefix = loader->prefix != NULL ? loader->prefix : "";
     size_t repeated;
-    TRY(bert_vocab_build(&z->vocab, prefix, strlen(prefix), &repeated, loader->err));
+    const bert_status status = bert_vocab_build(&z->vocab, prefix, strlen(prefix), &repeated, loader->err);
+    TRY(bert_load_fault(loader, loader->vocabulary, status));
     if (repeated == 0) return BERT_OK;
-    return bert_load_differs(loader, "the vocabulary has %zu tokens again; the last place of each counts", repeated);
+    return bert_load_differs(loader, "%s: %zu tokens are there again; the last place of each counts", loader->vocabulary,
+                             repeated);
 }
 
 bert_status bert_assemble(bert_loader *loader) {

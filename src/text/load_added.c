@@ -52,12 +52,12 @@ static bert_status give_id(bert_loader *loader, bert_declared *token, int32_t *n
     bert_quote(name, sizeof name, token->content, strlen(token->content));
     token->id = known;
     if (known >= 0 && declared >= 0 && declared != known)
-        return bert_fail(loader->err, BERT_BAD_FILE, "added token \"%s\" has id %d, but %d in the vocabulary", name,
-                         (int)declared, (int)known);
+        return bert_fail(loader->err, BERT_BAD_FILE, "%s: added token \"%s\" has id %d, but %d in the vocabulary",
+                         loader->vocabulary, name, (int)declared, (int)known);
     if (known >= 0) return BERT_OK;
     if (bert_vocab_entry_of(vocab, *next) != NULL || *next == INT32_MAX)
-        return bert_fail(loader->err, BERT_BAD_FILE, "added token \"%s\" would get id %d, which another token has",
-                         name, (int)*next);
+        return bert_fail(loader->err, BERT_BAD_FILE, "%s: added token \"%s\" would get id %d, which another token has",
+                         loader->vocabulary, name, (int)*next);
     token->id = (*next)++;
     if (declared < 0 || declared == token->id) return BERT_OK;
     return bert_load_differs(loader, "added token \"%s\" has id %d in the file; it gets %d, the next one behind the "

@@ -7,7 +7,10 @@
 #include "base/error.h"
 #include "text/utf8.h"
 
-enum { MOST_COMPONENTS = 64 }; /* of a kind; each is a pass over the text */
+enum {
+    MOST_COMPONENTS = 64, /* of a kind; each is a pass over the text */
+    MOST_CONTENT = 4096   /* bytes that a normalizer puts in; usual are a few */
+};
 
 /* Components of other tokenizers, so that the message helps. */
 static const char *goes_with(bert_json type) {
@@ -48,9 +51,12 @@ static bert_status copy_member(bert_loader *loader, bert_json value, const char 
     TRY(need(loader, value, name, &member));
     TRY(bert_load_string(loader, member, name, &text));
     const size_t n = strlen(text);
-    *copy = bert_memory_new(memory, n + 1, 1);
+    *copy = n <= MOST_CONTENT ? bert_memory_new(memory, n + 1, 1) : NULL;
     if (*copy != NULL) memcpy(*copy, text, n);
     free(text);
+    if (n > MOST_CONTENT)
+        return bert_fail(loader->err, BERT_UNSUPPORTED, "%s: %s has %zu bytes; at most %d are supported", loader->file,
+                         name, n, MOST_CONTENT);
     return *copy != NULL ? BERT_OK : bert_fail(loader->err, BERT_NO_MEMORY, "%s: no memory for %s", loader->file, name);
 }
 
@@ -66,7 +72,7 @@ static bert_status load_pattern(bert_loader *loader, bert_json value, bert_patte
     const bert_status status = literal ? bert_pattern_open_literal(pattern, text, memory, loader->err)
                                        : bert_pattern_open_regex(pattern, text, memory, loader->err);
     free(text);
-    return status;
+    return bert_load_fault(loader, loader->file, status);
 }
 
 static bert_status load_bert_normalizer(bert_loader *loader, bert_json value, bert_normalizer *options) {

@@ -35,7 +35,8 @@ typedef struct bert_loader {
     bert_tokenizer *z;
     bert_tokenizer_options options;
     bert_error *err;
-    const char *file;      /* the one being read, for messages */
+    const char *file;       /* the one being read, for messages */
+    const char *vocabulary; /* the one that the vocabulary is from */
     char *special[5];      /* by bert_special; NULL: not named */
     bert_declared *added;
     size_t added_n, added_room;
@@ -82,6 +83,9 @@ BERT_MUST_USE bert_status bert_load_differs(bert_loader *loader, const char *for
     __attribute__((format(printf, 2, 3)));
 
 bert_status bert_load_no_memory(bert_loader *loader);
+
+/* Puts the file's name in front of a message that was made where it was not known. */
+bert_status bert_load_fault(const bert_loader *loader, const char *file, bert_status status);
 
 BERT_MUST_USE bert_status bert_load_declare(bert_loader *loader, bert_declared token);
 /* Drops what was declared so far. */

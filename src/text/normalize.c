@@ -105,6 +105,14 @@ static bool prepend(bert_tokens *t, const char *content) {
     return true;
 }
 
+/* Normalizers come from a file, texts from anywhere: a few of them in a row could make gigabytes of one line. */
+enum { MOST_TIMES = 64, MOST_ANYWAY = 1 << 16 };
+
+static bert_status too_long(size_t most, bert_error *err) {
+    return bert_fail(err, BERT_UNSUPPORTED, "tokenizer.json: its normalizers make more than %zu characters of a text "
+                                            "(the limit is %d times its length and %d)", most, MOST_TIMES, MOST_ANYWAY);
+}
+
 /* What replaces a match takes the span of the last character that it matched, or of the one before if it matched
  * nothing; at the very beginning an empty span. */
 static bool replacement(bert_tokens *t, const char *content, size_t end) {
@@ -113,7 +121,7 @@ static bool replacement(bert_tokens *t, const char *content, size_t end) {
     return append(&t->spare, &t->memory, content, before.start, before.end);
 }
 
-static bert_status replace(bert_tokens *t, const bert_normalize *normalizer, bert_error *err) {
+static bert_status replace(bert_tokens *t, const bert_normalize *normalizer, size_t most, bert_error *err) {
     bert_matches matches = {0};
     size_t start = 0, end = 0, done = 0, cell = 0;
     bool found, memory = true;
@@ -125,6 +133,7 @@ static bert_status replace(bert_tokens *t, const bert_normalize *normalizer, ber
     for (;;) {
         TRY_OR_DONE(bert_matches_next(&matches, &found, &start, &end, err));
         if (!found || !memory) break;
+        if (t->spare.n > most) TRY_OR_DONE(too_long(most, err));
         const size_t first = cell + bert_utf8_count(t->subject.at + done, start - done);
         const size_t last = first + bert_utf8_count(t->subject.at + start, end - start);
         memory = append_cells(&t->spare, &t->memory, t->cells.at + cell, first - cell) &&
@@ -155,12 +164,12 @@ static bool one_in_memory(bert_tokens *t, const bert_normalize *n) {
 }
 
 bert_status bert_general_normalize(bert_tokens *t, const bert_general *general, bert_error *err) {
+    const size_t most = t->cells.n * MOST_TIMES + MOST_ANYWAY;
     for (size_t i = 0; i < general->normalizers_n; i++) {
         const bert_normalize *n = &general->normalizers[i];
-        if (n->kind == BERT_NORMALIZE_REPLACE) TRY(replace(t, n, err));
+        if (n->kind == BERT_NORMALIZE_REPLACE) TRY(replace(t, n, most, err));
         else if (!one_in_memory(t, n)) return bert_fail(err, BERT_NO_MEMORY, "no memory to normalize a text");
-        if (t->cells.n > UINT32_MAX)
-            return bert_fail(err, BERT_UNSUPPORTED, "a normalizer makes a text of more than 4 G characters");
+        if (t->cells.n > most) return too_long(most, err);
     }
     return BERT_OK;
 }

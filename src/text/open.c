@@ -63,9 +63,11 @@ static bert_status read_if_there(bert_loader *loader, const bert_folder *folder,
 }
 
 static bert_status read_vocabulary(bert_loader *loader, const bert_folder *folder) {
-    if (bert_folder_has(folder, "tokenizer.json")) return read_file(loader, folder, "tokenizer.json", bert_load_json);
-    if (!loader->options.tokenizer_json && bert_folder_has(folder, "vocab.txt"))
-        return read_file(loader, folder, "vocab.txt", bert_load_vocab);
+    loader->vocabulary = "tokenizer.json";
+    if (bert_folder_has(folder, loader->vocabulary)) return read_file(loader, folder, loader->vocabulary, bert_load_json);
+    loader->vocabulary = "vocab.txt";
+    if (!loader->options.tokenizer_json && bert_folder_has(folder, loader->vocabulary))
+        return read_file(loader, folder, loader->vocabulary, bert_load_vocab);
     return bert_fail(loader->err, BERT_NOT_FOUND, "%s%sneither tokenizer.json nor vocab.txt%s",
                      folder->dir != NULL ? folder->dir : "", folder->dir != NULL ? ": " : "",
                      loader->options.tokenizer_json ? " may be read (tokenizer.json was asked for)" : "");
@@ -92,7 +94,7 @@ static bert_status read_alone(bert_loader *loader, const char *path) {
     char *text = NULL;
     size_t len = 0;
     TRY(bert_read_text(&text, &len, path, LARGEST_FILE, loader->err));
-    loader->file = path;
+    loader->file = loader->vocabulary = path;
     const bool json = ends_with(path, ".json") || (!ends_with(path, ".txt") && text[strspn(text, " \t\r\n")] == '{');
     const bert_status status = json ? bert_load_json(loader, text, len) : bert_load_vocab(loader, text, len);
     free(text);
