@@ -9,6 +9,7 @@
 
 #include <bert/bert.h>
 
+#include "kernels/kernels.h"
 #include "task/pipeline.h"
 
 static bert_error err;
@@ -48,7 +49,8 @@ static void put(const char *name, const char *text) {
 
 static bert_status read_modules(bert_modules *modules) {
     const bert_model_options options = BERT_MODEL_OPTIONS_INIT;
-    return bert_modules_read(modules, folder, 40, &options, &err);
+    bert_modules_close(modules);
+    return bert_modules_read(modules, folder, folder, 40, bert_kernels_get(BERT_ISA_AUTO), &options, &err);
 }
 
 static const char THREE[] =
@@ -57,13 +59,13 @@ static const char THREE[] =
     "{\"idx\":2,\"name\":\"2\",\"path\":\"2_Normalize\",\"type\":\"sentence_transformers.models.Normalize\"}]";
 
 Test(modules, nothing_said) {
-    bert_modules m;
+    bert_modules m = {0};
     cr_assert_eq(read_modules(&m), BERT_OK, "%s", err.text);
     cr_expect(m.n_poolings == 0 && !m.normalize && m.max_seq_length == 0);
 }
 
 Test(modules, as_most_models_say_it) {
-    bert_modules m;
+    bert_modules m = {0};
     put("modules.json", THREE);
     put("1_Pooling/config.json", "{\"word_embedding_dimension\":40,\"pooling_mode_cls_token\":true,"
                                  "\"pooling_mode_mean_tokens\":false}");
@@ -73,7 +75,7 @@ Test(modules, as_most_models_say_it) {
 }
 
 Test(modules, the_schema_since_5_4) {
-    bert_modules m;
+    bert_modules m = {0};
     put("modules.json", THREE);
     put("1_Pooling/config.json", "{\"embedding_dimension\":40,\"pooling_mode\":[\"mean\",\"max\"]}");
     cr_assert_eq(read_modules(&m), BERT_OK, "%s", err.text);
@@ -81,7 +83,7 @@ Test(modules, the_schema_since_5_4) {
 }
 
 static void expect_refused(const char *says, bert_status status) {
-    bert_modules m;
+    bert_modules m = {0};
     cr_expect_eq(read_modules(&m), status, "%s", says);
     cr_expect(strstr(err.text, says), "expected \"%s\" in: %s", says, err.text);
 }
@@ -91,8 +93,10 @@ Test(modules, refusals_name_what_is_wrong) {
     expect_refused("1_Pooling/config.json", BERT_NOT_FOUND);
     put("1_Pooling/config.json", "{\"word_embedding_dimension\":39,\"pooling_mode_mean_tokens\":true}");
     expect_refused("word_embedding_dimension", BERT_BAD_FILE);
-    put("1_Pooling/config.json", "{\"pooling_mode_mean_tokens\":false}");
-    expect_refused("no pooling mode", BERT_BAD_FILE);
+    put("1_Pooling/config.json", "{\"pooling_mode\":[]}");
+    expect_refused("at least one mode", BERT_BAD_FILE);
+    put("1_Pooling/config.json", "{\"pooling_mode_cls_token\":1}");
+    expect_refused("pooling_mode_cls_token: expected true or false", BERT_BAD_FILE);
     put("1_Pooling/config.json", "{\"pooling_mode\":\"nonesuch\"}");
     expect_refused("nonesuch", BERT_UNSUPPORTED);
     put("1_Pooling/config.json", "{\"pooling_mode\":[\"cls\",\"cls\",\"cls\",\"cls\",\"cls\",\"cls\",\"cls\"]}");

@@ -10,6 +10,7 @@
 
 #include <bert/encoder.h>
 #include <bert/tokenizer.h>
+#include <bert/window.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -48,10 +49,20 @@ typedef struct bert_pipeline_info {
     bert_pooling pooling;  /* never AUTO */
     int pooling_assumed;   /* 1: no 1_Pooling in the folder, the mean was assumed */
     int normalize;         /* 1: vectors get length 1 */
-    size_t dim;
-    size_t max_length;     /* tokens with specials: sentence_bert_config.json, else the position table */
+    size_t dim;            /* behind the Dense modules, if there are any */
+    size_t max_length;     /* tokens with specials: sentence_bert_config.json, or in a sentence-transformers folder that
+                              does not say tokenizer_config.json, else the position table */
+    const bert_pooling *poolings; /* [n_poolings]: their vectors stand one behind the other; lives with the pipeline */
+    size_t n_poolings;
+    size_t n_dense;        /* Dense modules behind the pooling */
+    int lowercases;        /* 1: do_lower_case: texts are lower-cased before anything else */
+    size_t n_prompts;
+    const char *default_prompt; /* name of the prompt that stands before each text unless another is asked for, or NULL;
+                                   lives with the pipeline */
 } bert_pipeline_info;
 BERT_API bert_pipeline_info bert_pipeline_describe(const bert_pipeline *pipeline);
+/* Name of the i-th prompt of config_sentence_transformers.json, NULL if there are fewer. */
+BERT_API const char *bert_pipeline_prompt_name(const bert_pipeline *pipeline, size_t i);
 
 typedef struct bert_embed_options {
     size_t size;
@@ -64,13 +75,19 @@ typedef struct bert_embed_options {
     int literal_specials;
     size_t pass_tokens;          /* tokens of one pass; 0: a good value. Never changes a result */
     const bert_run_options *run; /* stop flag and deadline; NULL: none */
+    const char *prompt_name;     /* of config_sentence_transformers.json: put before each text; NULL: its default. One
+                                    that it does not have is BERT_INVALID_ARGUMENT */
+    const char *prompt;          /* or the prompt itself, "": none; NULL: by name */
+    size_t window, stride;       /* window > 0: a longer text is not cut to max_length but read in windows of so many
+                                    tokens, specials included, of which neighbours share `stride` (bert/window.h) */
 } bert_embed_options;
 #define BERT_EMBED_OPTIONS_INIT {sizeof(bert_embed_options), BERT_POOLING_AUTO, -1, 0, 0, BERT_LONGEST_FIRST, \
-                                 BERT_RIGHT, 0, 0, NULL}
+                                 BERT_RIGHT, 0, 0, NULL, NULL, NULL, 0, 0}
 
 /* What happened to one text; nothing is cut silently. */
 typedef struct bert_embed_info {
-    size_t tokens, truncated, unknown, invalid_utf8, first_invalid;
+    size_t tokens, truncated, unknown, invalid_utf8, first_invalid; /* first_invalid: a byte of the text as given */
+    size_t windows; /* that the text was read in; `unknown` counts a token in each of them */
 } bert_embed_info;
 
 /* dst [n, dim] gets one vector a text, in order. `infos` [n] or NULL. Any number of texts: they are sorted by
@@ -79,13 +96,38 @@ BERT_API BERT_MUST_USE bert_status bert_embed(bert_session *session, const bert_
                                               const bert_text *texts, size_t n, const bert_embed_options *options,
                                               bert_embed_info *infos, bert_error *err);
 
+/* The prompt that bert_embed puts before each text: the options' or the folder's, "" if there is none. Lives as long as
+ * the pipeline, or the options' own. */
+BERT_API BERT_MUST_USE bert_status bert_pipeline_prompt(const bert_pipeline *pipeline, const char **text,
+                                                        const bert_embed_options *options, bert_error *err);
+
 /* Pools one text's hidden states [T, H] (and its pooler output [H], NULL unless that is the pooling) the way
- * bert_embed does: dst [dim]. For callers that run the model themselves to get more than the vector.
+ * bert_embed does: dst [dim]. For callers that run the model themselves to get more than the vector. Where the folder
+ * leaves the prompt's tokens out of the pooling, the text is taken to begin with the prompt that the options say.
  * BERT_NOT_FINITE if a value of the vector, or the length that it is to be divided by, is NaN or infinite. */
 BERT_API BERT_MUST_USE bert_status bert_pipeline_pool(const bert_pipeline *pipeline, float *dst, const float *hidden,
                                                       const float *pooler, const bert_encoding *tokens,
                                                       const bert_embed_options *options, bert_error *err);
 BERT_API size_t bert_pipeline_dim(const bert_pipeline *pipeline, const bert_embed_options *options);
+
+/* What else a long text's windows give. */
+typedef struct bert_window_states {
+    size_t size;
+    const int32_t *layers; /* [n_layers], 0: the embeddings, l: behind layer l */
+    size_t n_layers;
+    float *hidden;         /* [n_layers, T, H], T = bert_windows_length: the state of each token from the window where it
+                              has most context */
+    float *pooler;         /* [H]: the mean of the windows' pooler outputs; NULL: not wanted */
+} bert_window_states;
+
+/* Text i of `tokens`, which bert_tokenize made with overflow = 1 and a max_length that the model takes: its windows are
+ * run, `vector` [bert_pipeline_dim] is pooled over the states of all its tokens as bert_embed does with `window`.
+ * Poolings by one token (cls, lasttoken, pooler) take it of each window, and of these the mean. Either of `vector` and
+ * `states` may be NULL. With a prompt the text must begin with it already. */
+BERT_API BERT_MUST_USE bert_status bert_embed_windows(bert_session *session, const bert_pipeline *pipeline,
+                                                      const bert_tokens *tokens, size_t i, float *vector,
+                                                      const bert_window_states *states,
+                                                      const bert_embed_options *options, bert_error *err);
 
 #ifdef __cplusplus
 }

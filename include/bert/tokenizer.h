@@ -19,8 +19,10 @@ typedef struct bert_tokenizer_options {
     const bert_notes *notes;   /* NULL: warnings are dropped */
     int tokenizer_json;        /* 1: tokenizer.json as it stands, tokenizer_config.json is not read */
     int strict;                /* 1: files that disagree are an error, not a warning */
+    int lowercase;             /* 1: also lower-case texts, before anything else, as sentence-transformers does for
+                                  models that say do_lower_case */
 } bert_tokenizer_options;
-#define BERT_TOKENIZER_OPTIONS_INIT {sizeof(bert_tokenizer_options), NULL, NULL, 0, 0}
+#define BERT_TOKENIZER_OPTIONS_INIT {sizeof(bert_tokenizer_options), NULL, NULL, 0, 0, 0}
 
 /* `path` is a model folder (weights are not looked at), a tokenizer.json or a vocab.txt. A tokenizer.json that is
  * there but bad is an error, never a fall-back to vocab.txt. */

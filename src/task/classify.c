@@ -38,7 +38,7 @@ static bert_status score_window(bert_tokens **tokens, bert_session *session, con
     TRY(bert_tokenize(tokens, pipeline->tokenizer, texts, n, &t, err));
     for (size_t i = 0; infos && i < n; i++) {
         const bert_encoding x = bert_tokens_at(*tokens, i, 0);
-        infos[i] = (bert_embed_info){x.n, x.truncated, x.unknown, x.invalid_utf8, x.first_invalid};
+        infos[i] = (bert_embed_info){x.n, x.truncated, x.unknown, x.invalid_utf8, x.first_invalid, 1};
     }
     TRY(bert_head_run_tokens(session, head, scores, *tokens, o->pass_tokens, o->run, err));
     return bert_head_score(head, scores, scores, n, o->scoring, err);

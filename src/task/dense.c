@@ -11,7 +11,9 @@ enum { LINE = 16, ITEM_PANELS = 32 };
 static bert_status check_shape(const bert_stored *stored, const char *name, size_t rows, size_t cols,
                                bert_error *err) {
     const bert_tensor_info *t = stored ? stored->info : NULL;
-    if (!t) return bert_fail(err, BERT_NOT_FOUND, "expected tensor %s, found no such tensor", name);
+    if (!t)
+        return bert_fail(err, BERT_NOT_FOUND, "%s%sexpected tensor %s, found no such tensor",
+                         stored ? stored->file_name : "", stored ? ": " : "", name);
     if (t->rank == (cols == 1 ? 1 : 2) && t->shape[0] == rows && (cols == 1 || t->shape[1] == cols)) return BERT_OK;
     return bert_fail(err, BERT_BAD_FILE, "%s: tensor %s: expected %zu × %zu values, found another shape",
                      stored->file_name, t->name, rows, cols);
@@ -35,20 +37,28 @@ static bert_status pack(const bert_dense *dense, const bert_stored *stored, floa
 
 bert_status bert_dense_open(bert_dense *dense, const bert_model *model, const char *weight, const char *bias, size_t n,
                             size_t k, bert_error *err) {
-    const bert_stored *stored = bert_model_find(model, weight);
+    return bert_dense_open_stored(dense, bert_model_kernels(model), bert_model_find(model, weight), weight,
+                                  bert_model_find(model, bias), bias, n, k, err);
+}
+
+bert_status bert_dense_open_stored(bert_dense *dense, const bert_kernels *kernels, const bert_stored *weight,
+                                   const char *weight_name, const bert_stored *bias, const char *bias_name, size_t n,
+                                   size_t k, bert_error *err) {
     const bert_memory memory = bert_memory_or_default(NULL);
     const size_t floats = bert_panels(n) * BERT_PANEL * k;
     float *scratch = NULL;
     bert_status status;
-    *dense = (bert_dense){.kernels = bert_model_kernels(model), .n = n, .k = k};
-    TRY(check_shape(stored, weight, n, k, err));
+    *dense = (bert_dense){.kernels = kernels, .n = n, .k = k};
+    TRY(check_shape(weight, weight_name, n, k, err));
     if (!bert_arena_open(&dense->arena, &memory, floats + n) || !(scratch = calloc(BERT_PANEL, k * sizeof *scratch))) {
-        status = bert_fail(err, BERT_NO_MEMORY, "no memory for %s: %zu MB are needed", weight, floats * 4 / 1000000);
+        status = bert_fail(err, BERT_NO_MEMORY, "no memory for %s: %zu MB are needed", weight_name, floats * 4 / 1000000);
         goto done;
     }
-    dense->bias = dense->arena.data + floats;
-    TRY_OR_DONE(pack(dense, stored, scratch, err));
-    TRY_OR_DONE(bert_dense_read(dense->arena.data + floats, bert_model_find(model, bias), bias, n, 1, err));
+    TRY_OR_DONE(pack(dense, weight, scratch, err));
+    if (bias_name) {
+        dense->bias = dense->arena.data + floats;
+        TRY_OR_DONE(bert_dense_read(dense->arena.data + floats, bias, bias_name, n, 1, err));
+    }
 done:
     free(scratch);
     if (status != BERT_OK) bert_dense_close(dense);

@@ -19,8 +19,10 @@ typedef struct embedder {
     const bert_pipeline *pipeline;
     bert_embed_plan plan;
     bert_tokens *tokens;
+    bert_text *prompted;   /* the texts behind the prompt; NULL: there is none */
     placed order[WINDOW];
-    float *full;        /* [full_dim] */
+    size_t n_short;        /* texts in `order`: those of one window */
+    float *scratch;     /* [2, width] */
     float *dst;         /* [window, dim] */
     const placed *pass; /* texts of the pass that runs */
     size_t start[WINDOW + 1];
@@ -41,8 +43,10 @@ static int take_vector(void *user, const bert_view *view) {
     embedder *e = user;
     const placed *p = &e->pass[view->text];
     float *dst = e->dst + p->text * e->plan.dim;
-    const float *pooler = view->site == BERT_SITE_POOLER ? view->data : NULL;
-    e->status = bert_embed_plan_pool(&e->plan, e->pipeline, dst, e->full, view->data, p->tokens, pooler, &e->error);
+    const float *x = view->data, *last = x;
+    if (view->site != BERT_SITE_POOLER) last += (p->tokens - 1) * view->dim[1];
+    const bert_pool_input input = {x, p->tokens, x, last, x};
+    e->status = bert_embed_plan_pool(&e->plan, e->pipeline, dst, e->scratch, &input, &e->error);
     return e->status != BERT_OK;
 }
 
@@ -94,6 +98,19 @@ static bert_status run_window(embedder *e, size_t n) {
     return BERT_OK;
 }
 
+/* What happened to text i, as it was given: without the prompt in front. */
+static bert_embed_info describe(const embedder *e, size_t i) {
+    const bert_encoding first = bert_tokens_at(e->tokens, i, 0);
+    const size_t parts = bert_tokens_parts(e->tokens, i);
+    bert_embed_info info = {first.n, first.truncated, first.unknown, first.invalid_utf8, first.first_invalid, parts};
+    if (info.invalid_utf8 > 0) info.first_invalid -= strlen(e->plan.prompt);
+    if (parts == 1) return info;
+    info.tokens = bert_windows_length(e->tokens, i);
+    info.truncated = 0;
+    for (size_t part = 1; part < parts; part++) info.unknown += bert_tokens_at(e->tokens, i, part).unknown;
+    return info;
+}
+
 static bert_status tokenize_window(embedder *e, const bert_text *texts, size_t n, bert_embed_info *infos) {
     const bert_embed_options *o = &e->plan.options;
     bert_tokenize_options t = BERT_TOKENIZE_OPTIONS_INIT;
@@ -101,14 +118,26 @@ static bert_status tokenize_window(embedder *e, const bert_text *texts, size_t n
     t.truncation = o->truncation;
     t.truncation_side = o->truncation_side;
     t.literal_specials = o->literal_specials;
-    TRY(bert_tokenize(&e->tokens, e->pipeline->tokenizer, texts, n, &t, e->err));
+    t.overflow = o->window > 0;
+    t.stride = o->stride;
+    TRY(bert_prompts_put(&e->prompted, e->plan.prompt, texts, n, e->err));
+    TRY(bert_tokenize(&e->tokens, e->pipeline->tokenizer, e->prompted ? e->prompted : texts, n, &t, e->err));
+    e->n_short = 0;
     for (size_t i = 0; i < n; i++) {
-        const bert_encoding text = bert_tokens_at(e->tokens, i, 0);
-        e->order[i] = (placed){text.n, i};
-        if (infos)
-            infos[i] = (bert_embed_info){text.n, text.truncated, text.unknown, text.invalid_utf8, text.first_invalid};
+        if (infos) infos[i] = describe(e, i);
+        if (bert_tokens_parts(e->tokens, i) == 1)
+            e->order[e->n_short++] = (placed){bert_tokens_at(e->tokens, i, 0).n, i};
     }
-    qsort(e->order, n, sizeof *e->order, by_length);
+    qsort(e->order, e->n_short, sizeof *e->order, by_length);
+    return BERT_OK;
+}
+
+/* Texts of several windows, each by itself. */
+static bert_status run_long_texts(embedder *e, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (bert_tokens_parts(e->tokens, i) > 1)
+            TRY(bert_embed_windows(e->session, e->pipeline, e->tokens, i, e->dst + i * e->plan.dim, NULL,
+                                   &e->plan.options, e->err));
     return BERT_OK;
 }
 
@@ -119,7 +148,8 @@ static bert_status embed(embedder *e, float *dst, const bert_text *texts, size_t
         const size_t count = n - first < WINDOW ? n - first : WINDOW;
         e->dst = dst + first * e->plan.dim;
         TRY(tokenize_window(e, texts + first, count, infos ? infos + first : NULL));
-        TRY(run_window(e, count));
+        TRY(run_window(e, e->n_short));
+        TRY(run_long_texts(e, count));
     }
     return BERT_OK;
 }
@@ -133,11 +163,12 @@ bert_status bert_embed(bert_session *session, const bert_pipeline *pipeline, flo
     e->pipeline = pipeline;
     e->err = err;
     TRY_OR_DONE(bert_embed_plan_make(&e->plan, pipeline, options, err));
-    e->full = malloc(e->plan.full_dim * sizeof *e->full);
-    status = e->full ? embed(e, dst, texts, n, infos) : bert_fail(err, BERT_NO_MEMORY, "no memory to embed texts");
+    e->scratch = malloc(2 * e->plan.width * sizeof *e->scratch);
+    status = e->scratch ? embed(e, dst, texts, n, infos) : bert_fail(err, BERT_NO_MEMORY, "no memory to embed texts");
 done:
     bert_tokens_close(&e->tokens);
-    free(e->full);
+    free(e->prompted);
+    free(e->scratch);
     free(e->ids);
     free(e->types);
     free(e);

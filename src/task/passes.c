@@ -52,7 +52,7 @@ static bert_status add(packer *p, const bert_encoding *text, bert_error *err) {
 
 typedef struct runner {
     packer pack;
-    bert_status (*run)(void *user, const bert_batch *batch, bert_error *err);
+    bert_pass_run *run;
     void *user;
 } runner;
 
@@ -63,25 +63,36 @@ static bert_status flush(runner *r, bert_error *err) {
     return r->run(r->user, &batch, err);
 }
 
-static bert_status run_all(runner *r, const bert_tokens *tokens, size_t budget, bert_error *err) {
-    for (size_t i = 0; i < bert_tokens_count(tokens); i++)
-        for (size_t part = 0; part < bert_tokens_parts(tokens, i); part++) {
-            const bert_encoding text = bert_tokens_at(tokens, i, part);
-            if (r->pack.n > 0 && r->pack.tokens + text.n > budget) TRY(flush(r, err));
-            TRY(add(&r->pack, &text, err));
-        }
-    return flush(r, err);
+static bert_status add_text(runner *r, const bert_tokens *tokens, size_t i, size_t budget, bert_error *err) {
+    for (size_t part = 0; part < bert_tokens_parts(tokens, i); part++) {
+        const bert_encoding text = bert_tokens_at(tokens, i, part);
+        if (r->pack.n > 0 && r->pack.tokens + text.n > budget) TRY(flush(r, err));
+        TRY(add(&r->pack, &text, err));
+    }
+    return BERT_OK;
 }
 
-bert_status bert_passes_run(const bert_tokens *tokens, size_t budget,
-                            bert_status (*run)(void *user, const bert_batch *batch, bert_error *err), void *user,
-                            bert_error *err) {
+/* Texts [first, last). */
+static bert_status run_texts(const bert_tokens *tokens, size_t first, size_t last, size_t budget, bert_pass_run *run,
+                             void *user, bert_error *err) {
     runner r = {.run = run, .user = user};
-    const bert_status status = run_all(&r, tokens, budget ? budget : BUDGET, err);
+    bert_status status = BERT_OK;
+    for (size_t i = first; i < last && status == BERT_OK; i++)
+        status = add_text(&r, tokens, i, budget ? budget : BUDGET, err);
+    if (status == BERT_OK) status = flush(&r, err);
     free(r.pack.start);
     free(r.pack.ids);
     free(r.pack.types);
     return status;
+}
+
+bert_status bert_passes_run(const bert_tokens *tokens, size_t budget, bert_pass_run *run, void *user, bert_error *err) {
+    return run_texts(tokens, 0, bert_tokens_count(tokens), budget, run, user, err);
+}
+
+bert_status bert_passes_run_text(const bert_tokens *tokens, size_t i, size_t budget, bert_pass_run *run, void *user,
+                                 bert_error *err) {
+    return run_texts(tokens, i, i + 1, budget, run, user, err);
 }
 
 bert_status bert_pass_states(float **states, bert_session *session, int pooled, const bert_batch *batch,

@@ -2,22 +2,7 @@
 #ifndef BERT_TASK_PIPELINE_H
 #define BERT_TASK_PIPELINE_H
 
-#include <bert/embed.h>
-
-enum { BERT_MAX_POOLINGS = 6 };
-
-/* What the files in the folder say about sentence vectors. */
-typedef struct bert_modules {
-    bert_pooling pooling[BERT_MAX_POOLINGS]; /* several: their vectors one behind the other */
-    size_t n_poolings;                       /* 0: nothing said */
-    int normalize;
-    size_t max_seq_length; /* 0: nothing said */
-    int do_lower_case;
-} bert_modules;
-
-/* Reads modules.json, the pooling config and sentence_bert_config.json; each may be absent. */
-BERT_MUST_USE bert_status bert_modules_read(bert_modules *modules, const char *dir, size_t hidden,
-                                            const bert_model_options *options, bert_error *err);
+#include "task/modules.h"
 
 struct bert_pipeline {
     bert_model *model;
@@ -32,15 +17,26 @@ typedef struct bert_embed_plan {
     bert_embed_options options;
     const bert_pooling *pooling; /* [n_poolings] */
     size_t n_poolings;
-    size_t full_dim, dim; /* before and after the cut */
+    size_t full_dim, dim; /* of what the last module gives, and after the cut */
+    size_t width;         /* the most values that a vector has on its way */
     int normalize, need_pooler;
+    const char *prompt; /* never NULL */
+    size_t left_out;    /* tokens in front that are not pooled */
 } bert_embed_plan;
 BERT_MUST_USE bert_status bert_embed_plan_make(bert_embed_plan *plan, const bert_pipeline *pipeline,
                                                const bert_embed_options *options, bert_error *err);
 
-/* dst [dim] from hidden states [T, H] and the pooler's output [H]; `full` [full_dim] is scratch. */
+/* What one vector is made of. Poolings that take one token take it of every window of a long text, and of these the
+ * mean: then first and last are not those of `hidden`. */
+typedef struct bert_pool_input {
+    const float *hidden; /* [T, H] */
+    size_t tokens;       /* T */
+    const float *first, *last; /* [H] */
+    const float *pooler;       /* [H] or NULL */
+} bert_pool_input;
+
+/* dst [dim]; `scratch` [2, width]. */
 BERT_MUST_USE bert_status bert_embed_plan_pool(const bert_embed_plan *plan, const bert_pipeline *pipeline, float *dst,
-                                               float *full, const float *hidden, size_t tokens, const float *pooler,
-                                               bert_error *err);
+                                               float *scratch, const bert_pool_input *input, bert_error *err);
 
 #endif

@@ -18,55 +18,7 @@ const char *bert_pooling_name(bert_pooling pooling) {
     return (size_t)pooling < sizeof NAMES / sizeof *NAMES ? NAMES[pooling] : NULL;
 }
 
-static bert_embed_options options_or_default(const bert_embed_options *given) {
-    bert_embed_options options = BERT_EMBED_OPTIONS_INIT;
-    if (given) memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
-    return options;
-}
-
-static void choose_poolings(bert_embed_plan *plan, const bert_modules *m) {
-    static const bert_pooling MEAN = BERT_POOLING_MEAN;
-    plan->n_poolings = 1;
-    if (plan->options.pooling != BERT_POOLING_AUTO) {
-        plan->pooling = &plan->options.pooling;
-    } else if (m->n_poolings > 0) {
-        plan->pooling = m->pooling;
-        plan->n_poolings = m->n_poolings;
-    } else {
-        plan->pooling = &MEAN;
-    }
-}
-
-bert_status bert_embed_plan_make(bert_embed_plan *plan, const bert_pipeline *pipeline,
-                                 const bert_embed_options *given, bert_error *err) {
-    const bert_model_info model = bert_model_describe(pipeline->model);
-    if (model.is_decoder)
-        return bert_fail(err, BERT_UNSUPPORTED, "config.json: is_decoder is true: a decoder gives no sentence vectors");
-    plan->options = options_or_default(given);
-    bert_embed_options *o = &plan->options;
-    if (!bert_pooling_name(o->pooling)) return bert_fail(err, BERT_INVALID_ARGUMENT, "no pooling %d", (int)o->pooling);
-    choose_poolings(plan, &pipeline->modules);
-    plan->full_dim = plan->n_poolings * model.hidden;
-    plan->dim = o->dim ? o->dim : plan->full_dim;
-    plan->normalize = o->normalize < 0 ? pipeline->modules.normalize : o->normalize;
-    plan->need_pooler = plan->pooling[0] == BERT_POOLING_POOLER;
-    if (plan->dim > plan->full_dim)
-        return bert_fail(err, BERT_INVALID_ARGUMENT, "dim %zu: the model's vectors have %zu values", o->dim,
-                         plan->full_dim);
-    if (o->max_length > model.positions)
-        return bert_fail(err, BERT_INVALID_ARGUMENT, "max_length %zu: the model has %zu positions", o->max_length,
-                         model.positions);
-    if (o->max_length == 0) o->max_length = pipeline->max_length;
-    if (o->pass_tokens == 0) o->pass_tokens = 1024;
-    return BERT_OK;
-}
-
-size_t bert_pipeline_dim(const bert_pipeline *pipeline, const bert_embed_options *options) {
-    bert_embed_plan plan;
-    return bert_embed_plan_make(&plan, pipeline, options, NULL) == BERT_OK ? plan.dim : 0;
-}
-
-/* ---- The poolings, each over x [T, H]. ---- */
+/* ---- The poolings, each over x [T, H]; the first `skip` tokens are left out. ---- */
 
 static void sum_tokens(float *y, const float *x, size_t t, size_t h) {
     memcpy(y, x, h * sizeof *y);
@@ -84,27 +36,32 @@ static void max_tokens(float *y, const float *x, size_t t, size_t h) {
         for (size_t k = 0; k < h; k++) y[k] = x[i * h + k] > y[k] ? x[i * h + k] : y[k];
 }
 
-/* Σ (i+1)·x[i] / Σ (i+1): later tokens weigh more (Muennighoff 2022, arXiv 2202.08904). */
-static void weighted_mean(float *y, const float *x, size_t t, size_t h) {
-    memcpy(y, x, h * sizeof *y);
-    for (size_t i = 1; i < t; i++)
+/* Σ (i+1)·x[i] / Σ (i+1): later tokens weigh more (Muennighoff 2022, arXiv 2202.08904). Tokens left out keep their
+ * numbers. */
+static void weighted_mean(float *y, const float *x, size_t skip, size_t t, size_t h) {
+    const float *first = x + skip * h;
+    if (skip == 0) memcpy(y, first, h * sizeof *y);
+    else for (size_t k = 0; k < h; k++) y[k] = (float)(skip + 1) * first[k];
+    for (size_t i = skip + 1; i < t; i++)
         for (size_t k = 0; k < h; k++) y[k] = fmaf((float)(i + 1), x[i * h + k], y[k]);
-    divide(y, h, (float)t * (float)(t + 1) / 2);
+    divide(y, h, (float)t * (float)(t + 1) / 2 - (float)skip * (float)(skip + 1) / 2);
 }
 
-static void pool_one(bert_pooling pooling, float *y, const float *x, size_t t, size_t h, const float *pooler) {
+static void pool_one(bert_pooling pooling, float *y, const bert_pool_input *in, size_t skip, size_t h) {
+    const float *kept = in->hidden + skip * h;
+    const size_t t = in->tokens - skip;
     switch (pooling) {
-    case BERT_POOLING_CLS: memcpy(y, x, h * sizeof *y); break;
-    case BERT_POOLING_LAST_TOKEN: memcpy(y, x + (t - 1) * h, h * sizeof *y); break;
-    case BERT_POOLING_POOLER: memcpy(y, pooler, h * sizeof *y); break;
-    case BERT_POOLING_MAX: max_tokens(y, x, t, h); break;
-    case BERT_POOLING_WEIGHTED_MEAN: weighted_mean(y, x, t, h); break;
+    case BERT_POOLING_CLS: memcpy(y, skip > 0 ? kept : in->first, h * sizeof *y); break;
+    case BERT_POOLING_LAST_TOKEN: memcpy(y, in->last, h * sizeof *y); break;
+    case BERT_POOLING_POOLER: memcpy(y, in->pooler, h * sizeof *y); break;
+    case BERT_POOLING_MAX: max_tokens(y, kept, t, h); break;
+    case BERT_POOLING_WEIGHTED_MEAN: weighted_mean(y, in->hidden, skip, in->tokens, h); break;
     case BERT_POOLING_MEAN_SQRT_LEN:
-        sum_tokens(y, x, t, h);
+        sum_tokens(y, kept, t, h);
         divide(y, h, sqrtf((float)t));
         break;
     default:
-        sum_tokens(y, x, t, h);
+        sum_tokens(y, kept, t, h);
         divide(y, h, (float)t);
     }
 }
@@ -116,18 +73,62 @@ static bool normalize(const bert_kernels *kernels, float *x, size_t n) {
     return isfinite(length);
 }
 
-bert_status bert_embed_plan_pool(const bert_embed_plan *plan, const bert_pipeline *pipeline, float *dst, float *full,
-                                 const float *hidden, size_t tokens, const float *pooler, bert_error *err) {
+/* ---- The modules behind the pooling. ---- */
+
+/* y [linear.n] from x [linear.k] */
+static bert_status run_dense(const bert_module *m, float *y, const float *x, bert_error *err) {
+    float *added = NULL;
+    bert_status status;
+    TRY(bert_dense_run(&m->linear, y, x, 1, m->activation, NULL, err));
+    if (!m->residual) return BERT_OK;
+    if (m->projection.n > 0) {
+        added = malloc(m->projection.n * sizeof *added);
+        if (!added) return bert_fail(err, BERT_NO_MEMORY, "no memory for %zu values", m->projection.n);
+        TRY_OR_DONE(bert_dense_run(&m->projection, added, x, 1, BERT_EPILOGUE_NONE, NULL, err));
+        x = added;
+    }
+    for (size_t k = 0; k < m->linear.n; k++) y[k] += x[k];
+    status = BERT_OK;
+done:
+    free(added);
+    return status;
+}
+
+/* *x goes from one half of the scratch [2, width] to the other. */
+static bert_status run_modules(const bert_modules *m, const bert_kernels *kernels, float **x, float *scratch,
+                               size_t width, size_t n, bool *has_length, bert_error *err) {
+    for (size_t i = 0; i < m->n_behind; i++) {
+        const bert_module *module = &m->behind[i];
+        if (module->normalize) {
+            *has_length &= normalize(kernels, *x, n);
+            continue;
+        }
+        float *y = *x == scratch ? scratch + width : scratch;
+        TRY(run_dense(module, y, *x, err));
+        *x = y;
+        n = module->linear.n;
+    }
+    return BERT_OK;
+}
+
+bert_status bert_embed_plan_pool(const bert_embed_plan *plan, const bert_pipeline *pipeline, float *dst, float *scratch,
+                                 const bert_pool_input *input, bert_error *err) {
     const bert_kernels *kernels = bert_model_kernels(pipeline->model);
-    const size_t h = plan->full_dim / plan->n_poolings;
+    const size_t h = bert_model_describe(pipeline->model).hidden;
+    float *x = scratch;
+    bool has_length = true;
+    if (plan->left_out >= input->tokens)
+        return bert_fail(err, BERT_INVALID_ARGUMENT, "the prompt's %zu tokens leave nothing of the text's %zu",
+                         plan->left_out, input->tokens);
     const uint64_t host = bert_fpenv_enter();
-    for (size_t i = 0; i < plan->n_poolings; i++)
-        pool_one(plan->pooling[i], full + i * h, hidden, tokens, h, pooler);
-    const bool has_length = !plan->normalize || normalize(kernels, full, plan->dim);
-    memcpy(dst, full, plan->dim * sizeof *dst);
+    for (size_t i = 0; i < plan->n_poolings; i++) pool_one(plan->pooling[i], x + i * h, input, plan->left_out, h);
+    const bert_status status = run_modules(&pipeline->modules, kernels, &x, scratch, plan->width,
+                                           plan->n_poolings * h, &has_length, err);
+    if (status == BERT_OK && plan->normalize) has_length &= normalize(kernels, x, plan->dim);
+    memcpy(dst, x, plan->dim * sizeof *dst);
     const bool finite = has_length && bert_all_finite(kernels, dst, plan->dim);
     bert_fpenv_leave(host);
-    if (finite) return BERT_OK;
+    if (status != BERT_OK || finite) return status;
     return bert_fail(err, BERT_NOT_FINITE, "the sentence vector has a value or a length that is NaN or infinite");
 }
 
@@ -137,9 +138,11 @@ bert_status bert_pipeline_pool(const bert_pipeline *pipeline, float *dst, const 
     TRY(bert_embed_plan_make(&plan, pipeline, options, err));
     if (plan.need_pooler && !pooler)
         return bert_fail(err, BERT_INVALID_ARGUMENT, "pooling by the pooler needs the pooler's output");
-    float *full = malloc(plan.full_dim * sizeof *full);
-    if (!full) return bert_fail(err, BERT_NO_MEMORY, "no memory for a vector of %zu values", plan.full_dim);
-    const bert_status status = bert_embed_plan_pool(&plan, pipeline, dst, full, hidden, tokens->n, pooler, err);
-    free(full);
+    const size_t h = bert_model_describe(pipeline->model).hidden;
+    const bert_pool_input input = {hidden, tokens->n, hidden, hidden + (tokens->n - 1) * h, pooler};
+    float *scratch = malloc(2 * plan.width * sizeof *scratch);
+    if (!scratch) return bert_fail(err, BERT_NO_MEMORY, "no memory for a vector of %zu values", plan.width);
+    const bert_status status = bert_embed_plan_pool(&plan, pipeline, dst, scratch, &input, err);
+    free(scratch);
     return status;
 }

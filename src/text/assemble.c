@@ -103,6 +103,20 @@ static void use_json(bert_loader *loader) {
     loader->general = NULL;
 }
 
+/* Lower-casing before anything else. In BERT's normalizer it may as well come behind the other steps: for every
+ * character and both settings of strip_accents that gives the same text. */
+static bert_status lowercase_first(bert_loader *loader) {
+    bert_general *g = loader->z->general;
+    if (g == NULL) {
+        loader->z->normalizer.lowercase = true;
+        return BERT_OK;
+    }
+    if (!bert_general_add_normalizer(g, (bert_normalize){0})) return bert_load_no_memory(loader);
+    memmove(g->normalizers + 1, g->normalizers, (g->normalizers_n - 1) * sizeof *g->normalizers);
+    g->normalizers[0] = (bert_normalize){.kind = BERT_NORMALIZE_LOWERCASE};
+    return BERT_OK;
+}
+
 /* Id of a token: added tokens come before the vocabulary. */
 static int32_t id_of(const bert_tokenizer *z, const char *token) {
     return bert_tokenizer_id(z, token, strlen(token));
@@ -245,6 +259,7 @@ bert_status bert_assemble(bert_loader *loader) {
     const bool bert_rules = !loader->json || (loader->bert_class && !loader->options.tokenizer_json);
     if (bert_rules) TRY(use_bert_rules(loader));
     else use_json(loader);
+    if (loader->options.lowercase) TRY(lowercase_first(loader));
     TRY(build_vocab(loader));
     if (bert_rules) TRY(declare_specials(loader));
     TRY(bert_load_added(loader));
