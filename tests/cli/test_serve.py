@@ -2,6 +2,7 @@
 import base64
 import concurrent.futures
 import json
+import math
 import os
 import signal
 import socket
@@ -147,6 +148,47 @@ class TextEmbeddingsInference(WithServer):
             status, headers, _ = self.server.ask(method, path, "{}" if method == "POST" else None)
             self.assertEqual(status, expected, (method, path))
             self.assertEqual(headers["Allow"], {405: "POST" if "embed" in path else "GET"}.get(expected))
+
+
+class Rerank(WithServer):
+    args = ("-m", model("tiny-bert-reranker"))
+    DOCUMENTS = ["I am twelve years old.", "the cat lay on the rug", "", FOX, "naïve \u0000 café"]
+
+    def test_scores_of_transformers(self):
+        for case in ("case01", "case02"):
+            reference, about = safetensors((DATA / "outputs" / "tiny-bert-reranker" / f"{case}.safetensors").read_bytes())
+            logit = reference["f64.logits"].values[0]
+            ask = {"query": about["text"], "texts": [about["pair"]]}
+            self.assertAlmostEqual(self.server.post("/rerank", {**ask, "raw_scores": True})[0]["score"], logit, delta=3e-6)
+            self.assertAlmostEqual(self.server.post("/rerank", ask)[0]["score"], 1 / (1 + math.exp(-logit)), delta=1e-6)
+
+    def test_order(self):
+        found = self.server.post("/rerank", {"query": "How old are you?", "texts": self.DOCUMENTS})
+        self.assertEqual(sorted(f["index"] for f in found), list(range(5)))
+        self.assertEqual([f["score"] for f in found], sorted((f["score"] for f in found), reverse=True))
+        for f in found:
+            alone = self.server.post("/rerank", {"query": "How old are you?", "texts": [self.DOCUMENTS[f["index"]]]})
+            self.assertEqual(alone, [{"index": 0, "score": f["score"]}])
+        with_text = self.server.post("/rerank", {"query": "How old are you?", "texts": self.DOCUMENTS, "return_text": True})
+        self.assertEqual(with_text, [{**f, "text": self.DOCUMENTS[f["index"]]} for f in found])
+        same = self.server.post("/rerank", {"query": "a", "texts": ["b"] * 4})
+        self.assertEqual([f["index"] for f in same], [0, 1, 2, 3])
+
+    def test_beside_vectors(self):
+        """Both kinds of work for one model at once, which never share a pass."""
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda n: self.server.post(*(("/embed", {"inputs": FOX}), ("/rerank", {"query": "a", "texts": FOX}))[n % 2]), range(64)))
+        self.assertEqual(found, found[:2] * 32)
+
+    def test_errors(self):
+        for ask in ({"texts": ["a"]}, {"query": 5, "texts": ["a"]}, {"query": "a"}, {"query": "a", "texts": []},
+                    {"query": "a", "texts": [[1]]}, {"query": "a", "texts": ["a"], "raw_scores": 1}):
+            self.assertEqual(self.server.refused("/rerank", ask)[0], 422, ask)
+        long = {"query": "a", "texts": ["b " * 100], "truncate": False}
+        self.assertEqual(self.server.refused("/rerank", long)[0], 413)
+        with Server() as other:
+            status, said = other.refused("/rerank", {"query": "a", "texts": ["a"]})
+            self.assertEqual((status, "no cross-encoder" in said), (422, True))
 
 
 class Attention(WithServer):

@@ -15,6 +15,7 @@ static const route routes[] = {
     {"GET", "/v1/models", openai_models, NULL, 0},
     {"POST", "/v1/embeddings", openai_embeddings, openai_embeddings_done, 0},
     {"POST", "/embed", tei_embed, tei_embed_done, 0},
+    {"POST", "/rerank", rerank_begin, rerank_done, 0},
     {"POST", "/tokenize", tei_tokenize, NULL, 0},
     {"POST", "/attention", attention_begin, attention_done, 0},
     {"POST", "/page", page_begin, attention_done, 0},

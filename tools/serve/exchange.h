@@ -28,7 +28,7 @@ typedef struct exchange {
     buffer answer;
     size_t tokens, truncated_texts, truncated_tokens;
     int is_look;             /* counted in of->looks */
-    int base64, return_text; /* what the request said about its answer */
+    int base64, raw_scores, return_text; /* what the request said about its answer */
     int64_t began_ns, tokenized_ns;
     void *connection; /* the server's, */
     int descriptor;   /* and its socket */
@@ -65,6 +65,8 @@ void openai_embeddings_done(exchange *x);
 void openai_models(exchange *x);
 void tei_embed(exchange *x);
 void tei_embed_done(exchange *x);
+void rerank_begin(exchange *x);
+void rerank_done(exchange *x);
 void tei_tokenize(exchange *x);
 void tei_info(exchange *x);
 void tei_health(exchange *x);

@@ -17,6 +17,7 @@ typedef struct job {
     int32_t *ids, *types; /* [ΣT] */
     size_t taken, done;   /* texts that have gone into a pass, that are ready */
     bert_embed_options embed;
+    int ranks;         /* 1: the texts are pairs, and their relevance is wanted: dim is 1, the vectors are logits */
     size_t dim;
     float *vectors;    /* [n, dim] */
     int cancelled;     /* under the queue's lock */

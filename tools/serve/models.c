@@ -23,6 +23,15 @@ static int check_name(const models *m, const served *new) {
     return 0;
 }
 
+/* The head of a cross-encoder, where there is one. */
+static int open_head(served *v) {
+    bert_error err;
+    if (!bert_model_has_head(v->engine.model, BERT_HEAD_SEQUENCE)) return 0;
+    if (bert_head_open(&v->head, v->engine.model, BERT_HEAD_SEQUENCE, &err)) return say_failure(&err);
+    if (bert_head_describe(v->head).labels != 1) bert_head_close(&v->head); /* classes, not relevance */
+    return 0;
+}
+
 static int open_one(served *v, const settings *s) {
     bert_error err;
     settings own = *s;
@@ -35,6 +44,7 @@ static int open_one(served *v, const settings *s) {
     v->embed.truncation_side = (bert_side)s->truncation_side;
     v->embed.literal_specials = s->literal_specials;
     v->known.model = v->folder;
+    TRY(open_head(v));
     TRY(results_facts(&v->known, &v->engine, &writer_safetensors));
     return bert_model_prepare(v->engine.model, &err) ? say_failure(&err) : 0;
 }
@@ -58,6 +68,7 @@ int models_open(models *m, const settings *s) {
 void models_close(models *m) {
     for (size_t i = 0; i < m->n; i++) {
         bert_tokens_close(&m->all[i].tokens);
+        bert_head_close(&m->all[i].head);
         engine_close(&m->all[i].engine);
         free(m->all[i].name);
     }

@@ -10,6 +10,7 @@ typedef struct served {
     char *name; /* the last part of the folder's path */
     engine engine;
     bert_pipeline_info pipeline;
+    bert_head *head;          /* scores pairs of query and document; NULL: the model is none for that */
     bert_embed_options embed; /* as the command line says; its length and truncation hold for all requests */
     facts known;
     bert_tokens *tokens; /* of the thread that reads requests */

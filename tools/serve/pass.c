@@ -51,7 +51,7 @@ static int take_vector(void *user, const bert_view *view) {
     return to->failed;
 }
 
-static bert_status run(pass *p, const item *items, size_t n, bert_error *err) {
+static bert_status run_vectors(pass *p, const item *items, size_t n, bert_error *err) {
     const engine *e = &items[0].of->model->engine;
     bert_error said = {0};
     pooling to = {items, &said, 0};
@@ -60,11 +60,24 @@ static bert_status run(pass *p, const item *items, size_t n, bert_error *err) {
     tap.layer = (int32_t)e->info.layers;
     tap.got = take_vector;
     tap.user = &to;
-    pack(p, items, n);
     bert_batch batch = {sizeof batch, n, p->start, p->ids, p->types};
     bert_status status = bert_run(e->session, &batch, &tap, 1, &e->run, err);
     if (to.failed) *err = said;
     return to.failed ? said.code : status;
+}
+
+static bert_status run_logits(pass *p, const item *items, size_t n, bert_error *err) {
+    const served *v = items[0].of->model;
+    bert_batch batch = {sizeof batch, n, p->start, p->ids, p->types};
+    p->logits = need_more(p->logits, n, sizeof *p->logits);
+    bert_status status = bert_head_run(v->engine.session, v->head, p->logits, &batch, &v->engine.run, err);
+    for (size_t i = 0; i < n && !status; i++) items[i].of->vectors[items[i].text] = p->logits[i];
+    return status;
+}
+
+static bert_status run(pass *p, const item *items, size_t n, bert_error *err) {
+    pack(p, items, n);
+    return items[0].of->ranks ? run_logits(p, items, n, err) : run_vectors(p, items, n, err);
 }
 
 /* A pass that fails names no text: each is tried alone then, so that only those fail that cannot be done. */
@@ -82,4 +95,5 @@ void pass_close(pass *p) {
     free(p->start);
     free(p->ids);
     free(p->types);
+    free(p->logits);
 }

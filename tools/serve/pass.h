@@ -1,4 +1,4 @@
-/* serve/pass.h: some texts of one model, packed and run at once. */
+/* serve/pass.h: some texts of one model, packed and run at once: all for their vectors, or all for their relevance. */
 #ifndef SERVE_PASS_H
 #define SERVE_PASS_H
 
@@ -15,6 +15,7 @@ typedef struct pass {
     size_t n, room, tokens;
     size_t *start;
     int32_t *ids, *types;
+    float *logits; /* [n] */
 } pass;
 
 void pass_add(pass *p, job *j, size_t text);

@@ -102,7 +102,7 @@ static job *choose(queue *q) {
     drop_cancelled(q);
     list all = q->waiting, later = {0};
     if (!all.first) return NULL;
-    const served *model = all.first->model;
+    const job *first = all.first;
     q->waiting = (list){0};
     if (all.first->look) {
         job *j = take_first(&all);
@@ -113,7 +113,8 @@ static job *choose(queue *q) {
     }
     while (all.first) {
         job *j = take_first(&all);
-        int fits = q->pass.tokens < q->most.pass_tokens && j->model == model && !j->look;
+        int alike = j->model == first->model && j->ranks == first->ranks && !j->look;
+        int fits = alike && q->pass.tokens < q->most.pass_tokens;
         if (fits) take_texts(q, j);
         if (j->taken == j->n) continue; /* the pass has it */
         add(fits && j->taken ? &later : &q->waiting, j);

@@ -39,6 +39,7 @@ int request_open(request *r, exchange *x) {
 void request_close(request *r) {
     free(r->texts);
     free(r->bytes);
+    free(r->query);
     free(r->ids);
     free(r->start);
 }
@@ -176,6 +177,19 @@ int request_pair(request *r, const char *name) {
     r->texts->a = r->bytes;
     r->texts->b = r->bytes + first;
     r->texts->b_len = bert_json_string(r->bytes + first, value);
+    return 0;
+}
+
+int request_query(request *r, const char *name) {
+    bert_json value;
+    if (!request_has(r, name, &value) || bert_json_kind_of(value) != BERT_JSON_STRING)
+        return exchange_fail(r->x, 422, "%s: expected a string", name);
+    r->query = need(value.len, 1);
+    size_t n = bert_json_string(r->query, value);
+    for (size_t i = 0; i < r->n; i++) {
+        bert_text *t = &r->texts[i];
+        *t = (bert_text){.a = r->query, .a_len = n, .b = t->a, .b_len = t->a_len};
+    }
     return 0;
 }
 

@@ -13,7 +13,7 @@ typedef struct request {
     served *model;
     bert_text *texts; /* [n] */
     size_t n;
-    char *bytes;      /* owns what they point to */
+    char *bytes, *query; /* own what they point to */
     int32_t *ids;     /* not NULL: token ids came instead of texts, */
     size_t *start;    /* [n+1] */
     bert_tokenize_options options;
@@ -33,6 +33,8 @@ int request_word(const request *r, const char *name, const char *usual, const ch
 int request_texts(request *r, const char *name, int with_ids);
 /* The field is one string, appended as the second text of the only one. */
 int request_pair(request *r, const char *name);
+/* The field is one string; it becomes the first text of every pair, and what was the text the second. */
+int request_query(request *r, const char *name);
 /* truncate, truncation_direction */
 int request_truncation(request *r);
 
