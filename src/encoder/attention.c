@@ -99,11 +99,12 @@ static bert_status project(bert_pass *pass, size_t layer, bert_error *err) {
     const size_t t = pass->tokens, h = pass->session->config->hidden;
     const bool apart = bert_taps_wanted(pass, BERT_SITE_ATTENTION_OUTPUT, layer) ||
                        bert_taps_wanted(pass, BERT_SITE_HEAD_OUTPUT, layer);
-    TRY(bert_pass_linear(pass, t, b->sum, b->context, &w->out, &w->out_bias, apart ? NULL : b->hidden,
-                         BERT_EPILOGUE_NONE, err));
+    TRY(bert_pass_linear(pass, &w->out, &w->out_bias,
+                         (bert_linear){.t = t, .y = b->sum, .x = b->context, .residual = apart ? NULL : b->hidden},
+                         err));
     TRY(bert_pass_head_outputs(pass, layer, err));
     TRY(bert_taps_emit(pass, BERT_SITE_ATTENTION_OUTPUT, layer, b->sum, h, err));
-    if (apart) TRY(bert_pass_finish(pass, t, b->sum, h, b->hidden, BERT_EPILOGUE_NONE, err));
+    if (apart) TRY(bert_pass_finish(pass, (bert_linear){.t = t, .n = h, .y = b->sum, .residual = b->hidden}, err));
     TRY(bert_taps_emit(pass, BERT_SITE_ATTENTION_SUM, layer, b->sum, h, err));
     return bert_pass_layer_norm(pass, b->hidden, b->sum, &w->out_gamma, &w->out_beta, layer, err);
 }
@@ -112,7 +113,7 @@ bert_status bert_pass_attention(bert_pass *pass, size_t layer, bert_error *err) 
     const bert_layer *w = &pass->session->weights->layer[layer];
     const bert_buffers *b = &pass->b;
     const size_t t = pass->tokens, h = pass->session->config->hidden;
-    TRY(bert_pass_linear(pass, t, b->qkv, b->hidden, &w->qkv, &w->qkv_bias, NULL, BERT_EPILOGUE_NONE, err));
+    TRY(bert_pass_linear(pass, &w->qkv, &w->qkv_bias, (bert_linear){.t = t, .y = b->qkv, .x = b->hidden}, err));
     TRY(bert_taps_emit(pass, BERT_SITE_QUERY, layer, b->qkv, 3 * h, err));
     TRY(bert_taps_emit(pass, BERT_SITE_KEY, layer, b->qkv + h, 3 * h, err));
     TRY(bert_taps_emit(pass, BERT_SITE_VALUE, layer, b->qkv + 2 * h, 3 * h, err));

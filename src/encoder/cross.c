@@ -12,12 +12,12 @@ bert_status bert_pass_cross_attention(bert_pass *pass, size_t layer, bert_error 
     const bert_layer_heads heads = {.q = b->qkv, .ldq = h, .k = b->memory_kv, .v = b->memory_kv + h, .ldkv = 2 * h,
                                     .keys = pass->options.memory_start,
                                     .scores = BERT_SITE_CROSS_SCORES, .weights = BERT_SITE_CROSS_WEIGHTS};
-    TRY(bert_pass_linear(pass, t, b->qkv, b->hidden, &w->cross_query, &w->cross_query_bias, NULL, BERT_EPILOGUE_NONE,
-                         err));
-    TRY(bert_pass_linear(pass, pass->memory_tokens, b->memory_kv, pass->options.memory, &w->cross_kv,
-                         &w->cross_kv_bias, NULL, BERT_EPILOGUE_NONE, err));
+    TRY(bert_pass_linear(pass, &w->cross_query, &w->cross_query_bias,
+                         (bert_linear){.t = t, .y = b->qkv, .x = b->hidden}, err));
+    TRY(bert_pass_linear(pass, &w->cross_kv, &w->cross_kv_bias,
+                         (bert_linear){.t = pass->memory_tokens, .y = b->memory_kv, .x = pass->options.memory}, err));
     TRY(bert_pass_attend(pass, layer, &heads, err));
-    TRY(bert_pass_linear(pass, t, b->sum, b->context, &w->cross_out, &w->cross_out_bias, b->hidden, BERT_EPILOGUE_NONE,
-                         err));
+    TRY(bert_pass_linear(pass, &w->cross_out, &w->cross_out_bias,
+                         (bert_linear){.t = t, .y = b->sum, .x = b->context, .residual = b->hidden}, err));
     return bert_pass_layer_norm(pass, b->hidden, b->sum, &w->cross_gamma, &w->cross_beta, layer, err);
 }

@@ -12,7 +12,8 @@ typedef struct linear_job {
     const bert_pass *pass;
     const bert_param *weights;
     bert_linear linear;
-    size_t step; /* panels of an item, or rows */
+    size_t blocks; /* into which the rows are divided */
+    size_t step;   /* panels of an item, or rows */
 } linear_job;
 
 static size_t items_of(size_t n, size_t step) { return (n + step - 1) / step; }
@@ -23,9 +24,9 @@ static size_t end_of(size_t item, size_t step, size_t n) {
 }
 
 /* Panels divide the weights, so that each worker reads its own part of them. One thread gets long runs. */
-static size_t panels_per_item(const bert_pass *pass, const bert_linear *l) {
+static size_t panels_per_item(const bert_pass *pass, const bert_linear *l, size_t blocks) {
     const size_t panels = bert_panels(l->n), slots = (size_t)bert_parallel_width(pass->session->workers);
-    const double flops = 2.0 * (double)l->t * (double)l->k * BERT_PANEL;
+    const double flops = 2.0 * (double)l->t / (double)blocks * (double)l->k * BERT_PANEL;
     size_t step = flops * (double)panels < ITEM_FLOPS ? panels : (size_t)(ITEM_FLOPS / flops);
     if (slots > 1 && step > items_of(panels, 2 * slots)) step = items_of(panels, 2 * slots);
     if (step < ITEM_PANELS && panels > slots * ITEM_PANELS) step = ITEM_PANELS;
@@ -60,11 +61,24 @@ static bert_status file_item(void *arg, size_t item, int slot, bert_error *err) 
     return BERT_OK;
 }
 
+static bert_linear rows_of(const bert_linear *whole, size_t first, size_t last) {
+    bert_linear part = *whole;
+    part.t = last - first;
+    part.x += first * part.ldx;
+    part.y += first * part.ldy;
+    if (part.residual) part.residual += first * part.ldr;
+    return part;
+}
+
+/* Block by block through all panels: a block's x is read from far away once, and only the weights stream. */
 static bert_status linear_item(void *arg, size_t item, int slot, bert_error *err) {
     const linear_job *j = arg;
+    const size_t panels = bert_panels(j->linear.n), steps = items_of(panels, j->step);
+    const size_t block = item / steps, step = item % steps, t = j->linear.t;
+    const bert_linear part = rows_of(&j->linear, t * block / j->blocks, t * (block + 1) / j->blocks);
     (void)err;
-    bert_linear_run(j->pass->session->kernels, &j->linear, item * j->step,
-                    end_of(item, j->step, bert_panels(j->linear.n)), bert_pass_scratch(j->pass, slot));
+    bert_linear_run(j->pass->session->kernels, &part, step * j->step, end_of(step, j->step, panels),
+                    bert_pass_scratch(j->pass, slot));
     return BERT_OK;
 }
 
@@ -75,29 +89,41 @@ static bert_status finish_item(void *arg, size_t item, int slot, bert_error *err
     return BERT_OK;
 }
 
-bert_status bert_pass_linear(bert_pass *pass, size_t t, float *y, const float *x, const bert_param *w,
-                             const bert_param *bias, const float *residual, bert_epilogue epilogue, bert_error *err) {
-    const bert_gemm *gemm = bert_model_gemm(pass->session->model);
-    linear_job j = {.pass = pass,
-                    .weights = w,
-                    .linear = {.y = y, .ldy = w->rows, .x = x, .ldx = w->cols, .w = pass->packed ? w->data : NULL,
-                               .bias = bias->data, .residual = residual, .ldr = w->rows, .epilogue = epilogue, .t = t,
-                               .n = w->rows, .k = w->cols}};
-    if (!gemm) {
-        j.step = panels_per_item(pass, &j.linear);
-        return bert_pass_parallel(pass, items_of(bert_panels(w->rows), j.step), pass->packed ? linear_item : file_item,
-                                  &j, err);
-    }
-    gemm->multiply(gemm->user, y, w->rows, x, w->cols, w->data, w->cols, t, w->rows, w->cols);
-    j.step = ITEM_ROWS;
-    return bert_pass_parallel(pass, items_of(t, j.step), finish_item, &j, err);
+/* Rows without a stride of their own are dense. */
+static bert_linear with_strides(bert_linear linear) {
+    if (!linear.ldy) linear.ldy = linear.n;
+    if (!linear.ldx) linear.ldx = linear.k;
+    if (!linear.ldr) linear.ldr = linear.n;
+    return linear;
 }
 
-bert_status bert_pass_finish(bert_pass *pass, size_t t, float *y, size_t n, const float *residual,
-                             bert_epilogue epilogue, bert_error *err) {
-    linear_job j = {.pass = pass, .step = ITEM_ROWS,
-                    .linear = {.y = y, .ldy = n, .residual = residual, .ldr = n, .epilogue = epilogue, .t = t, .n = n}};
-    return bert_pass_parallel(pass, items_of(t, j.step), finish_item, &j, err);
+static bert_status finish(bert_pass *pass, linear_job *j, bert_error *err) {
+    j->step = ITEM_ROWS;
+    return bert_pass_parallel(pass, items_of(j->linear.t, j->step), finish_item, j, err);
+}
+
+bert_status bert_pass_linear(bert_pass *pass, const bert_param *w, const bert_param *bias, bert_linear linear,
+                             bert_error *err) {
+    const bert_gemm *gemm = bert_model_gemm(pass->session->model);
+    linear.n = w->rows;
+    linear.k = w->cols;
+    linear.w = pass->packed ? w->data : NULL;
+    linear.bias = bias->data;
+    linear_job j = {.pass = pass, .weights = w, .linear = with_strides(linear)};
+    const bert_linear *l = &j.linear;
+    if (gemm) {
+        gemm->multiply(gemm->user, l->y, l->ldy, l->x, l->ldx, w->data, l->k, l->t, l->n, l->k);
+        return finish(pass, &j, err);
+    }
+    j.blocks = pass->packed ? items_of(l->t, BERT_ROW_BLOCK) : 1;
+    j.step = panels_per_item(pass, l, j.blocks);
+    return bert_pass_parallel(pass, j.blocks * items_of(bert_panels(l->n), j.step),
+                              pass->packed ? linear_item : file_item, &j, err);
+}
+
+bert_status bert_pass_finish(bert_pass *pass, bert_linear linear, bert_error *err) {
+    linear_job j = {.pass = pass, .linear = with_strides(linear)};
+    return finish(pass, &j, err);
 }
 
 typedef struct norm_job {

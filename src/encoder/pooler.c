@@ -10,6 +10,6 @@ bert_status bert_pass_pooler(bert_pass *pass, bert_error *err) {
     float *first = pass->b.sum; /* [B, H]: the first token of each text */
     for (size_t i = 0; i < batch->n; i++)
         memcpy(first + i * h, pass->b.hidden + batch->start[i] * h, h * sizeof *first);
-    return bert_pass_linear(pass, batch->n, pass->b.pooled, first, &w->pooler, &w->pooler_bias, NULL,
-                            BERT_EPILOGUE_TANH, err);
+    const bert_linear tanh = {.t = batch->n, .y = pass->b.pooled, .x = first, .epilogue = BERT_EPILOGUE_TANH};
+    return bert_pass_linear(pass, &w->pooler, &w->pooler_bias, tanh, err);
 }

@@ -17,7 +17,7 @@ typedef struct bert_buffers {
     float *sum;     /* [T, H]: a sublayer's output plus its residual, before LayerNorm */
     float *qkv;     /* [T, 3H] */
     float *context; /* [T, H] */
-    float *inner;   /* [T, F]; same place as qkv and context */
+    float *inner; size_t inner_stride; /* [T, F]; same place as qkv and context */
     float *pooled;  /* [B, H] */
     float *memory_kv; /* [ΣTm, 2H]: key and value of the memory; NULL: there is none */
     float *scores;  /* [A, T, Tk] of one text, only if a tap wants to look: else NULL */
@@ -73,14 +73,12 @@ float *bert_pass_scratch(const bert_pass *pass, int slot);
 /* Matrix rows that a pass from the file reads at once: two panels, which the widest kernels take together. */
 enum { BERT_FILE_ROWS = 2 * BERT_PANEL };
 
-/* y[t, N] = epilogue(x[t, K] · Wᵀ + bias) + residual, with our kernels or the model's GEMM hook. y, x and residual
- * (NULL: none) are dense. */
-BERT_MUST_USE bert_status bert_pass_linear(bert_pass *pass, size_t t, float *y, const float *x, const bert_param *w,
-                                           const bert_param *bias, const float *residual, bert_epilogue epilogue,
-                                           bert_error *err);
-/* y[t, n] = epilogue(y) + residual (NULL: none): what bert_pass_linear left out because somebody looks in between. */
-BERT_MUST_USE bert_status bert_pass_finish(bert_pass *pass, size_t t, float *y, size_t n, const float *residual,
-                                           bert_epilogue epilogue, bert_error *err);
+/* y[t, N] = epilogue(x[t, K] · Wᵀ + bias) + residual, with our kernels or the model's GEMM hook. `linear` says t, y, x
+ * and what else it needs of residual, epilogue and strides; a stride of 0 is that of dense rows. */
+BERT_MUST_USE bert_status bert_pass_linear(bert_pass *pass, const bert_param *w, const bert_param *bias,
+                                           bert_linear linear, bert_error *err);
+/* y[t, n] = epilogue(y) + residual: what bert_pass_linear left out because somebody looks in between. */
+BERT_MUST_USE bert_status bert_pass_finish(bert_pass *pass, bert_linear linear, bert_error *err);
 /* y[T, H] = LayerNorm(x). A value that is not finite is BERT_NOT_FINITE, said to be in `layer`. */
 BERT_MUST_USE bert_status bert_pass_layer_norm(bert_pass *pass, float *y, const float *x, const bert_param *gamma,
                                                const bert_param *beta, size_t layer, bert_error *err);

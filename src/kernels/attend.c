@@ -14,6 +14,11 @@ static size_t padded(size_t n) {
     return bert_panels(n) * BERT_PANEL;
 }
 
+/* One line more than needed: rows a power of two apart would share a few sets of the cache. */
+static size_t score_stride(const bert_attend *attend) {
+    return padded(attend->tk) + BERT_PANEL;
+}
+
 /* Where one block's arrays live: in scratch, or in what the caller keeps. */
 typedef struct attend_work {
     float *k, *v;                     /* panels: [Tk/16][D][16], [D/16][Tk][16] */
@@ -28,7 +33,7 @@ size_t bert_attend_packed(const bert_attend *attend) {
 }
 
 size_t bert_attend_block_scratch(const bert_attend *attend) {
-    return QUERY_ROWS * (padded(attend->tk) + padded(attend->d));
+    return QUERY_ROWS * (score_stride(attend) + padded(attend->d));
 }
 
 size_t bert_attend_scratch(const bert_kernels *kernels, const bert_attend *attend) {
@@ -49,9 +54,9 @@ static attend_work lay_out(const bert_attend *attend, float *packed, float *scra
     return (attend_work){
         .k = packed,
         .v = packed_values(attend, packed),
-        .scores = scratch, .ld_scores = padded(attend->tk),
-        .weights = scratch, .ld_weights = padded(attend->tk),
-        .context = scratch + QUERY_ROWS * padded(attend->tk),
+        .scores = scratch, .ld_scores = score_stride(attend),
+        .weights = scratch, .ld_weights = score_stride(attend),
+        .context = scratch + QUERY_ROWS * score_stride(attend),
     };
 }
 

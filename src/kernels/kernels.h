@@ -42,6 +42,8 @@ typedef struct bert_linear {
     bert_epilogue epilogue;
     size_t t, n, k;
 } bert_linear;
+/* Rows whose x stays in the cache while all panels pass by: who divides T should divide it into such blocks. */
+enum { BERT_ROW_BLOCK = 96 };
 /* Floats of scratch (64-byte aligned) that one call needs. */
 size_t bert_linear_scratch(const bert_kernels *kernels, const bert_linear *linear);
 /* Computes the columns of panels [first, last) for all T rows. Calls on disjoint panels may run side by side. Fastest

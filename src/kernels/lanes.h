@@ -26,89 +26,127 @@ INLINE void store_up_to(float *p, lanes v, size_t n) {
     else lanes_store_some(p, v, n);
 }
 
-INLINE lanes horner(const float *c, int degree, lanes x) {
-    lanes sum = lanes_set(c[degree]);
+/* Polynomials are chains of operations that wait for each other, and a processor looks ahead over too few of them to
+ * fill its units with the next values' chains. So GROUP registers of 16 lanes go through the functions side by side;
+ * they have names, because compilers leave arrays of vectors on the stack. */
+#if GROUP == 4
+#define EACH(M, op) M(op, 0), M(op, 1), M(op, 2), M(op, 3)
+#elif GROUP == 2
+#define EACH(M, op) M(op, 0), M(op, 1)
+#else
+#define EACH(M, op) M(op, 0)
+#endif
+#define MEMBER(type, i) v##i
+typedef struct group {
+    lanes EACH(MEMBER, lanes);
+} group;
+#define OF_1(op, i) op(a.v##i)
+#define OF_2(op, i) op(a.v##i, b.v##i)
+#define OF_3(op, i) op(a.v##i, b.v##i, c.v##i)
+#define OF_4(op, i) op(a.v##i, b.v##i, c.v##i, d.v##i)
+#define GROUP_1(op) INLINE group group_##op(group a) { return (group){EACH(OF_1, lanes_##op)}; }
+#define GROUP_2(op) INLINE group group_##op(group a, group b) { return (group){EACH(OF_2, lanes_##op)}; }
+#define GROUP_3(op) INLINE group group_##op(group a, group b, group c) { return (group){EACH(OF_3, lanes_##op)}; }
+GROUP_1(negate) GROUP_1(abs) GROUP_1(minus_abs) GROUP_1(power_of_two)
+GROUP_2(add) GROUP_2(sub) GROUP_2(mul) GROUP_2(div) GROUP_2(greater)
+GROUP_3(fma) GROUP_3(zero_if_less)
+INLINE group group_if_less(group a, group b, group c, group d) { return (group){EACH(OF_4, lanes_if_less)}; }
+#define SAME(value, i) value
+INLINE group group_of(lanes v) { return (group){EACH(SAME, v)}; }
+INLINE group group_set(float x) { return group_of(lanes_set(x)); }
+
+#if GROUP == 4
+#define IN_ORDER(sum, a) lanes_add(lanes_add(lanes_add(lanes_add(sum, a.v0), a.v1), a.v2), a.v3)
+#elif GROUP == 2
+#define IN_ORDER(sum, a) lanes_add(lanes_add(sum, a.v0), a.v1)
+#else
+#define IN_ORDER(sum, a) lanes_add(sum, a.v0)
+#endif
+INLINE lanes add_in_order(lanes sum, group a) { return IN_ORDER(sum, a); }
+
+INLINE group horner(const float *c, int degree, group x) {
+    group sum = group_set(c[degree]);
 #pragma GCC unroll 16
-    for (int i = degree - 1; i >= 0; i--) sum = lanes_fma(sum, x, lanes_set(c[i]));
+    for (int i = degree - 1; i >= 0; i--) sum = group_fma(sum, x, group_set(c[i]));
     return sum;
 }
 
-INLINE lanes exp_lanes(lanes x) {
-    const lanes round = lanes_set(EXP_ROUND), one = lanes_set(1.0f);
-    const lanes rounded = lanes_fma(x, lanes_set(EXP_LOG2E), round), n = lanes_sub(rounded, round);
-    const lanes r = lanes_fma(n, lanes_set(-EXP_LN2_LOW), lanes_fma(n, lanes_set(-EXP_LN2_HIGH), x));
-    const lanes p = lanes_fma(horner(EXP_POLY, EXP_DEGREE, r), r, one);
-    const lanes power = lanes_mul(lanes_fma(p, r, one), lanes_power_of_two(rounded));
-    return lanes_zero_if_less(x, lanes_set(EXP_CUT), power);
+INLINE group exp_group(group x) {
+    const group round = group_set(EXP_ROUND), one = group_set(1.0f);
+    const group rounded = group_fma(x, group_set(EXP_LOG2E), round), n = group_sub(rounded, round);
+    const group r = group_fma(n, group_set(-EXP_LN2_LOW), group_fma(n, group_set(-EXP_LN2_HIGH), x));
+    const group p = group_fma(horner(EXP_POLY, EXP_DEGREE, r), r, one);
+    const group power = group_mul(group_fma(p, r, one), group_power_of_two(rounded));
+    return group_zero_if_less(x, group_set(EXP_CUT), power);
 }
 
-INLINE lanes quotient_lanes(lanes a, lanes minus_b, lanes reciprocal) {
-    const lanes q = lanes_mul(a, reciprocal);
-    return lanes_fma(lanes_fma(q, minus_b, a), reciprocal, q);
+INLINE group tanh_group(group x) {
+    const group a = group_abs(x), square = group_mul(x, x), zero = group_set(0.0f), one = group_set(1.0f);
+    const group small = group_fma(group_mul(x, square), horner(TANH_POLY, TANH_DEGREE, square), x);
+    const group e = exp_group(group_mul(group_set(-2.0f), a));
+    const group t = group_sub(one, group_div(group_mul(group_set(2.0f), e), group_add(one, e)));
+    return group_if_less(a, group_set(TANH_SMALL), small, group_if_less(x, zero, group_negate(t), t));
 }
 
-INLINE lanes tanh_lanes(lanes x) {
-    const lanes a = lanes_abs(x), square = lanes_mul(x, x), zero = lanes_set(0.0f), one = lanes_set(1.0f);
-    const lanes small = lanes_fma(lanes_mul(x, square), horner(TANH_POLY, TANH_DEGREE, square), x);
-    const lanes e = exp_lanes(lanes_mul(lanes_set(-2.0f), a));
-    const lanes t = lanes_sub(one, lanes_div(lanes_mul(lanes_set(2.0f), e), lanes_add(one, e)));
-    return lanes_if_less(a, lanes_set(TANH_SMALL), small, lanes_if_less(x, zero, lanes_negate(t), t));
+INLINE group relu_group(group x) {
+    return group_greater(group_set(0.0f), x);
 }
 
-INLINE lanes relu_lanes(lanes x) {
-    return lanes_greater(lanes_set(0.0f), x);
+INLINE group gate_group(group x, group z) {
+    const group e = exp_group(group_negate(z));
+    const group tail = group_div(e, group_add(group_set(1.0f), e));
+    return group_fma(group_minus_abs(x), tail, relu_group(x));
 }
 
-INLINE lanes gate_lanes(lanes x, lanes z) {
-    const lanes e = exp_lanes(lanes_negate(z));
-    const lanes tail = lanes_div(e, lanes_add(lanes_set(1.0f), e));
-    return lanes_fma(lanes_minus_abs(x), tail, relu_lanes(x));
+INLINE group gelu_erf_group(group x) {
+    const group a = group_abs(x);
+    const group tail = exp_group(horner(GELU_POLY, GELU_DEGREE, a));
+    return group_fma(group_minus_abs(x), tail, relu_group(x));
 }
 
-INLINE lanes gelu_erf_lanes(lanes x) {
-    const lanes a = lanes_abs(x);
-    const lanes tail = exp_lanes(horner(GELU_POLY, GELU_DEGREE, a));
-    return lanes_fma(lanes_minus_abs(x), tail, relu_lanes(x));
+INLINE group gelu_tanh_group(group x) {
+    const group a = group_abs(x);
+    const group slope = group_fma(group_mul(a, a), group_set(GELU_CUBIC), group_set(GELU_LINEAR));
+    return gate_group(x, group_mul(a, slope));
 }
 
-INLINE lanes gelu_tanh_lanes(lanes x) {
-    const lanes a = lanes_abs(x);
-    const lanes slope = lanes_fma(lanes_mul(a, a), lanes_set(GELU_CUBIC), lanes_set(GELU_LINEAR));
-    return gate_lanes(x, lanes_mul(a, slope));
-}
-
-INLINE lanes epilogue_lanes(bert_epilogue epilogue, lanes x) {
+INLINE group epilogue_group(bert_epilogue epilogue, group x) {
     switch (epilogue) {
-    case BERT_EPILOGUE_GELU_ERF: return gelu_erf_lanes(x);
-    case BERT_EPILOGUE_GELU_TANH: return gelu_tanh_lanes(x);
-    case BERT_EPILOGUE_RELU: return relu_lanes(x);
-    case BERT_EPILOGUE_SILU: return gate_lanes(x, lanes_abs(x));
-    case BERT_EPILOGUE_TANH: return tanh_lanes(x);
+    case BERT_EPILOGUE_GELU_ERF: return gelu_erf_group(x);
+    case BERT_EPILOGUE_GELU_TANH: return gelu_tanh_group(x);
+    case BERT_EPILOGUE_RELU: return relu_group(x);
+    case BERT_EPILOGUE_SILU: return gate_group(x, group_abs(x));
+    case BERT_EPILOGUE_TANH: return tanh_group(x);
     case BERT_EPILOGUE_NONE: break;
     }
     return x;
 }
 
-/* Up to 16 values of one row. */
-INLINE void finish_some(bert_epilogue epilogue, float *y, const float *total, const float *bias, const float *residual,
-                        size_t n) {
-    lanes v = load_up_to(total, n, 0.0f);
-    if (bias) v = lanes_add(v, load_up_to(bias, n, 0.0f));
-    v = epilogue_lanes(epilogue, v);
-    if (residual) v = lanes_add(v, load_up_to(residual, n, 0.0f));
-    store_up_to(y, v, n);
-}
+/* Up to 16 values at p of each of up to GROUP rows. A row that is not there is the last one again. */
+typedef struct group_rows {
+    size_t EACH(MEMBER, row);
+} group_rows;
+#define ROW(first, i) smaller(first + i, last)
+INLINE group_rows rows_from(size_t from, size_t last) { return (group_rows){EACH(ROW, from)}; }
+#define LOAD(p, i) load_up_to(p + rows.v##i * ld, n, 0.0f)
+INLINE group load_rows(const float *p, size_t ld, group_rows rows, size_t n) { return (group){EACH(LOAD, p)}; }
+#define STORE(p, i) store_up_to(p + rows.v##i * ld, v.v##i, n)
+INLINE void store_rows(float *p, size_t ld, group_rows rows, group v, size_t n) { EACH(STORE, p); }
 
 /* The whole edge for one epilogue, a constant where this is inlined. */
 INLINE void finish_as(bert_epilogue epilogue, const bert_linear *linear, const float *totals, size_t ldt, size_t row,
                       size_t rows, size_t col, size_t cols) {
-    const float *bias = linear->bias ? linear->bias + col : NULL;
-    for (size_t i = 0; i < rows; i++) {
-        float *y = linear->y + (row + i) * linear->ldy + col;
-        const float *residual = linear->residual ? linear->residual + (row + i) * linear->ldr + col : NULL;
-        for (size_t j = 0; j < cols; j += 16)
-            finish_some(epilogue, y + j, totals + i * ldt + j, bias ? bias + j : NULL, residual ? residual + j : NULL,
-                        cols - j);
+    for (size_t j = 0; j < cols; j += 16) {
+        const size_t n = cols - j;
+        const group bias = group_of(linear->bias ? load_up_to(linear->bias + col + j, n, 0.0f) : lanes_set(0.0f));
+        for (size_t i = 0; i < rows; i += GROUP) {
+            const group_rows from = rows_from(i, rows - 1), to = rows_from(row + i, row + rows - 1);
+            group v = load_rows(totals + j, ldt, from, n);
+            if (linear->bias) v = group_add(v, bias);
+            v = epilogue_group(epilogue, v);
+            if (linear->residual) v = group_add(v, load_rows(linear->residual + col + j, linear->ldr, to, n));
+            store_rows(linear->y + col + j, linear->ldy, to, v, n);
+        }
     }
 }
 
@@ -131,20 +169,30 @@ static void scale(float *y, const float *x, float factor, size_t n) {
     for (size_t i = 0; i < n; i += 16) store_up_to(y + i, lanes_mul(load_up_to(x + i, n - i, 0.0f), f), n - i);
 }
 
+/* Values [i, i + 16·GROUP) of n; those that are not there are `fill`. */
+#define LOAD_PART(p, k) i + 16 * k < n ? load_up_to(p + i + 16 * k, n - i - 16 * k, fill) : lanes_set(fill)
+INLINE group load_run(const float *p, size_t i, size_t n, float fill) { return (group){EACH(LOAD_PART, p)}; }
+#define STORE_PART(p, k) (i + 16 * k < n ? store_up_to(p + i + 16 * k, v.v##k, n - i - 16 * k) : (void)0)
+INLINE void store_run(float *p, size_t i, size_t n, group v) { EACH(STORE_PART, p); }
+
+INLINE lanes quotient(lanes a, lanes minus_b, lanes reciprocal) {
+    const lanes q = lanes_mul(a, reciprocal);
+    return lanes_fma(lanes_fma(q, minus_b, a), reciprocal, q);
+}
+
 static void softmax(float *y, const float *x, size_t n) {
-    lanes max = lanes_set(-INFINITY);
+    lanes max = lanes_set(-INFINITY), sum = lanes_set(0.0f);
     for (size_t i = 0; i < n; i += 16) max = lanes_greater(load_up_to(x + i, n - i, -INFINITY), max);
-    max = lanes_set(lanes_fold_greater(max));
-    lanes sum = lanes_set(0.0f);
-    for (size_t i = 0; i < n; i += 16) {
-        const lanes e = exp_lanes(lanes_sub(load_up_to(x + i, n - i, -INFINITY), max));
-        store_up_to(y + i, e, n - i);
-        sum = lanes_add(sum, e);
+    const group shift = group_set(lanes_fold_greater(max));
+    for (size_t i = 0; i < n; i += 16 * GROUP) {
+        const group e = exp_group(group_sub(load_run(x, i, n, -INFINITY), shift));
+        store_run(y, i, n, e);
+        sum = add_in_order(sum, e);
     }
     const float total = lanes_fold_sum(sum);
     const lanes minus_total = lanes_set(-total), reciprocal = lanes_set(1.0f / total);
     for (size_t i = 0; i < n; i += 16)
-        store_up_to(y + i, quotient_lanes(load_up_to(y + i, n - i, 0.0f), minus_total, reciprocal), n - i);
+        store_up_to(y + i, quotient(load_up_to(y + i, n - i, 0.0f), minus_total, reciprocal), n - i);
 }
 
 static float sum_squares(const float *x, size_t n) {

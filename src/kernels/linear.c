@@ -12,7 +12,6 @@
 #include "kernels/table.h"
 
 enum {
-    ROW_BLOCK = 96,  /* rows whose x is read again for each panel */
     PIECE = 768,     /* terms of K per piece: 48 KiB a panel. A multiple of BERT_CHUNK */
     LINE = 64        /* bytes */
 };
@@ -26,51 +25,62 @@ static unsigned lines_per_step(size_t rows, size_t tiles) {
     return tiles == 1 ? 8 : tiles <= 3 ? 4 : tiles <= 7 ? 2 : 1;
 }
 
-/* One piece of K for all row tiles of a block. `tile` comes with everything but its rows. */
-static void run_piece(const bert_kernels *kernels, bert_tile tile, size_t rows) {
-    const size_t tiles = parts_of(rows, kernels->rows);
-    for (size_t i = 0; i < tiles; i++) {
-        tile.rows = part_size(rows, tiles, i);
-        kernels->tile(&tile);
-        tile.x += tile.rows * tile.ldx;
-        tile.totals += tile.rows * tile.ldt;
-        tile.ahead += tile.lines * (tile.k / 8) * LINE;
-    }
+/* Where the results of a block of rows and a few panels go. */
+typedef struct edge {
+    const bert_linear *linear;
+    size_t row, col, cols;
+} edge;
+
+/* The lines of y that finishing these rows will write: asked for before the products, they are there behind them. */
+static void prefetch_results(const edge *e, size_t row, size_t rows) {
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < e->cols; j += LINE / sizeof(float))
+            __builtin_prefetch(e->linear->y + (e->row + row + i) * e->linear->ldy + e->col + j, 1, 2);
 }
 
-/* The lines of y that the edge will write: asked for now, they are there by then. */
-static void prefetch_results(const bert_linear *linear, size_t row, size_t rows, size_t col, size_t cols) {
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < cols; j += LINE / sizeof(float))
-            __builtin_prefetch(linear->y + (row + i) * linear->ldy + col + j, 1, 2);
+/* One piece of K for all row tiles of a block. `tile` comes with everything but its rows. The last piece has an edge,
+ * which is applied tile by tile, while the sums are at hand and the next tile's products hide its stores. */
+static void run_piece(const bert_kernels *kernels, bert_tile tile, size_t rows, const edge *e, int last) {
+    const size_t tiles = parts_of(rows, kernels->rows);
+    size_t row = 0;
+    for (size_t i = 0; i < tiles; i++) {
+        tile.rows = part_size(rows, tiles, i);
+        if (last) prefetch_results(e, row, tile.rows);
+        kernels->tile(&tile);
+        if (last) kernels->finish(e->linear, tile.totals, tile.ldt, e->row + row, tile.rows, e->col, e->cols);
+        row += tile.rows;
+        tile.x += tile.rows * tile.ldx;
+        if (tile.resume || !last) tile.totals += tile.rows * tile.ldt; /* else nobody needs them any more */
+        tile.ahead += tile.lines * (tile.k / 8) * LINE;
+    }
 }
 
 /* `panels` panels from `panel` on, rows [row, row+rows): all of K, then the edge. */
 static void run_panels(const bert_kernels *kernels, const bert_linear *linear, size_t row, size_t rows, size_t panel,
                        size_t panels, float *totals) {
     const size_t ldw = linear->k * BERT_PANEL, ldt = panels * BERT_PANEL, col = panel * BERT_PANEL;
+    const edge e = {.linear = linear, .row = row, .col = col, .cols = smaller(ldt, linear->n - col)};
     const float *w = linear->w + panel * ldw;
     const unsigned lines = lines_per_step(rows, parts_of(rows, kernels->rows));
-    prefetch_results(linear, row, rows, col, smaller(ldt, linear->n - col));
     for (size_t k = 0; k < linear->k; k += PIECE) {
-        const size_t next = k + PIECE < linear->k ? (k + PIECE) * BERT_PANEL : panels * ldw;
+        const int last = linear->k - k <= PIECE;
+        const size_t next = last ? panels * ldw : (k + PIECE) * BERT_PANEL;
         run_piece(kernels,
                   (bert_tile){.totals = totals, .ldt = ldt, .x = linear->x + row * linear->ldx + k, .ldx = linear->ldx,
                               .w = w + k * BERT_PANEL, .ldw = ldw, .panels = panels,
                               .k = smaller(PIECE, linear->k - k), .resume = k > 0,
                               .ahead = (uintptr_t)w + next * sizeof *w, .lines = lines},
-                  rows);
+                  rows, &e, last);
     }
-    kernels->finish(linear, totals, ldt, row, rows, col, smaller(ldt, linear->n - col));
 }
 
 size_t bert_linear_scratch(const bert_kernels *kernels, const bert_linear *linear) {
-    return smaller(linear->t, ROW_BLOCK) * kernels->panels * BERT_PANEL;
+    return smaller(linear->t, BERT_ROW_BLOCK) * kernels->panels * BERT_PANEL;
 }
 
 void bert_linear_run(const bert_kernels *kernels, const bert_linear *linear, size_t first, size_t last,
                      float *scratch) {
-    const size_t blocks = parts_of(linear->t, ROW_BLOCK);
+    const size_t blocks = parts_of(linear->t, BERT_ROW_BLOCK);
     size_t row = 0;
     for (size_t block = 0; block < blocks; block++) {
         const size_t rows = part_size(linear->t, blocks, block);

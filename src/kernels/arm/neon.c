@@ -164,6 +164,7 @@ static inline float lanes_fold_greater(lanes v) {
 }
 
 #undef INLINE
+#define GROUP 1
 #include "kernels/lanes.h"
 
 const bert_kernels bert_kernels_neon = LANES_TABLE(BERT_ISA_NEON, "neon", 6, 1);

@@ -116,6 +116,7 @@ FOLD(lanes_fold_greater, _mm256_max_ps, _mm_max_ps)
 
 #include "kernels/x86/transpose.h"
 
+#define GROUP 2
 #include "kernels/lanes.h"
 
 const bert_kernels bert_kernels_avx2 = LANES_TABLE(BERT_ISA_AVX2, "avx2", 6, 1);

@@ -89,6 +89,7 @@ FOLD(lanes_fold_greater, _mm256_max_ps, _mm_max_ps)
 
 #include "kernels/x86/transpose.h"
 
+#define GROUP 4
 #include "kernels/lanes.h"
 
 const bert_kernels bert_kernels_avx512 = LANES_TABLE(BERT_ISA_AVX512, "avx512", 12, 2);
