@@ -153,7 +153,7 @@ check_tsan() {
 }
 
 check_bertviz() {
-    use_venv .venv-bertviz torch==2.13.0 bertviz==1.4.1 ipython==9.18.1
+    use_venv .venv-bertviz torch==2.13.0 bertviz==1.4.1 ipython==9.18.1 "${CHECK_MODULES[@]}"
     build release gcc --prefix="$PWD/$WORK/prefix"
     python3 tests/check_bertviz.py $WORK/release/tools/bert tests/data/models/tiny-bert
 }

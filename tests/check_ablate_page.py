@@ -30,7 +30,8 @@ class Ablation(Browsing):
         self.found = json.loads(bert("--format", "json", *args))
 
     def grid(self):
-        rows = self.browser.run("return [...document.querySelectorAll('#head-map tbody tr')].map((r) => [...r.querySelectorAll('td')].map((c) => c.innerText))")
+        rows = self.browser.run("return [...document.querySelectorAll('#head-map tbody tr')].map((r) =>"
+                                "[...r.querySelectorAll('td')].map((c) => c.innerText))")
         return [[float(x) for x in row] for row in rows]
 
     def bars(self):
@@ -65,7 +66,8 @@ class Ablation(Browsing):
 
     def test_darker_is_more(self):
         self.show("effects,theme=light", TEXT)
-        inks = self.browser.run("return [...document.querySelectorAll('#head-map td')].map((c) => [Number(c.innerText), c.style.background.match(/\\d+/g).reduce((s, x) => s + +x, 0)])")
+        inks = self.browser.run("return [...document.querySelectorAll('#head-map td')].map((c) =>"
+                                "[Number(c.innerText), c.style.background.match(/\\d+/g).reduce((s, x) => s + +x, 0)])")
         order = [ink for _, ink in sorted(inks, key=lambda x: -x[0])]
         self.assertEqual(order, sorted(order))
         self.assertLess(order[0], 200)
@@ -86,7 +88,8 @@ class Ablation(Browsing):
         self.assertEqual(self.grid(), [[short(head[3]) for head in layer] for layer in self.found["head_token_effects"]])
         wanted = [[short(e["masked"]["tokens"][3]), short(e["removed"]["tokens"][3])] for e in self.found["token_effects"]]
         wanted = [["–" if x is None else x for x in row] for row in wanted]
-        shown = self.browser.run("return [...document.querySelectorAll('#token-bars tbody tr')].map((r) => [...r.querySelectorAll('span')].slice(0, 2).map((c) => c.innerText))")
+        shown = self.browser.run("return [...document.querySelectorAll('#token-bars tbody tr')].map((r) =>"
+                                 "[...r.querySelectorAll('span')].slice(0, 2).map((c) => c.innerText))")
         self.assertEqual([["–" if x == "–" else float(x) for x in row] for row in shown], wanted)
         self.assertIn(["–"], [row[1:] for row in shown])  # a token that was removed has no vector
         self.browser.choose("#vector", "0")

@@ -14,6 +14,8 @@ import sys
 import tempfile
 
 import bertviz
+import numpy
+import safetensors.numpy
 import torch
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -47,13 +49,29 @@ def check(found):
         assert len(shown["attention"]) == (1 if found["sentence_b_start"] is None else 5), view.__name__
 
 
-def run_block(page, *command):
-    """The Python that README or a page of docs/ shows, on a file that the command wrote."""
-    block = re.search(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.M | re.S)
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        subprocess.run([*command, "-o", "fox.json", *CASES["single"]], check=True)
-        with contextlib.redirect_stdout(io.StringIO()):  # outside a notebook the page is only named
-            exec(block[1], {})
+def check_arrays(bert, model, arguments, found):
+    """npz and safetensors hold the same numbers."""
+    with tempfile.TemporaryDirectory() as folder:
+        for ending in ("npz", "safetensors"):
+            path = f"{folder}/maps.{ending}"
+            subprocess.run([bert, "attention", "-m", model, "-o", path, *arguments], check=True)
+            arrays = numpy.load(path) if ending == "npz" else safetensors.numpy.load_file(path)
+            for number, layer in enumerate(found["attention"]):
+                assert numpy.array_equal(arrays[f"attentions.{number}"][0], numpy.array(layer, numpy.float32)), ending
+
+
+def run_blocks(page, bert, model):
+    """The Python that README or a page of docs/ shows, each block on the file that it opens. Returns how many."""
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.M | re.S)
+    for block in blocks:
+        name = re.search(r'"(fox\.\w+)"', block)[1]
+        more = ["--what", "weights,query,key"] if "neuron_view" in block else ["--format", "bertviz"] if name == "fox.json" else []
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            subprocess.run([bert, "attention", "-m", model, "-o", name, *more, *CASES["single"]], check=True)
+            with contextlib.redirect_stdout(io.StringIO()):  # outside a notebook the page is only named
+                exec(block, {})
+        print(f"{page}: bertviz takes {name}")
+    return len(blocks)
 
 
 def main():
@@ -61,14 +79,15 @@ def main():
     for name, arguments in CASES.items():
         found = ask(bert, model, arguments)
         check(found)
+        check_arrays(bert, model, arguments, found)
         print(f"{name}: head_view and model_view of bertviz show {len(found['tokens'])} tokens")
         if "--record" in sys.argv:
             RECORDS.mkdir(parents=True, exist_ok=True)
             record = {"model": pathlib.Path(model).name, "arguments": arguments, "bertviz": "1.4.1", "file": found}
             (RECORDS / f"{name}.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
-    run_block("README.md", bert, "attention", "-m", model, "--format", "bertviz")
-    run_block("docs/attention.md", bert, "attention", "-m", model, "--what", "weights,query,key")
-    print(f"{2 * len(CASES) + 2} passed, 0 failed")
+    blocks = sum(run_blocks(page, bert, model) for page in ("README.md", "docs/attention.md"))
+    assert blocks == 4, blocks
+    print(f"{3 * len(CASES) + blocks} passed, 0 failed")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,10 @@ const DEFAULTS = {
   sort: 'text',    // tokens by masked, removed, received, rollout, norm
   theme: 'auto',   // light, dark
 };
-const found = facts.ablation, SAID = ['received', 'rollout', 'norm'], TRIED = ['masked', 'removed'];
+const TRIED = ['masked', 'removed'], SAID = ['received', 'rollout', 'norm'], NAMES = [...TRIED, ...SAID];
+const edge = (name) => name === SAID[0] ? 'said' : ''; // the class of the first column of what attention said
+const found = facts.ablation;
+const SAID_COLOR = '#00957d';
 const hasWords = found.head_log_probs !== undefined;
 let state = readState(location.hash.slice(1));
 
@@ -34,7 +37,7 @@ const columnValue = (effect, name) => SAID.includes(name) ? effect.attention[nam
 
 function sorted() {
   const rows = [...found.token_effects], {sort} = state;
-  if (![...TRIED, ...SAID].includes(sort)) return rows;
+  if (!NAMES.includes(sort)) return rows;
   const size = (effect) => Math.abs(columnValue(effect, sort) ?? -1);
   return rows.sort((x, y) => size(y) - size(x));
 }
@@ -42,7 +45,8 @@ function sorted() {
 // Ink grows as the square root. Log-probabilities have a sign: what is less and what is more are apart.
 function colorOf(x, most) {
   const share = most > 0 ? Math.min(1, Math.abs(x) / most) : 0;
-  return ofNow() === 'log_prob' ? signedColor(Math.sign(x) * Math.sqrt(share), themeNow()) : weightColor(share, themeNow());
+  if (ofNow() === 'log_prob') return signedColor(Math.sign(x) * Math.sqrt(share), themeNow());
+  return weightColor(share, themeNow());
 }
 
 // Black or white, what is read more easily on it (W3C's relative luminance).
@@ -72,13 +76,14 @@ function showHeads() {
     }));
     return line;
   });
-  top.append(make('th', 'head'), ...Array.from({length: heads}, (_, a) => make('th', String(a), {scope: 'col', style: 'text-align:center'})));
+  top.append(make('th', 'head'), ...found.head_effects[0].map((_, a) => make('th', String(a), {scope: 'col'})));
   const body = make('tbody'), head = make('thead');
   head.append(top);
   body.append(...rows);
   $('head-map').replaceChildren(head, body);
   const silence = found.silence === 'zero' ? 'silent (its context is 0)' : 'blunt (it looks at all tokens alike)';
-  $('heads-caption').textContent = `${layers} layers × ${heads} heads: what changes in ${what()} when one head is ${silence}`;
+  $('heads-caption').textContent =
+    `${layers} layers × ${heads} heads: what changes in ${what()} when one head is ${silence}`;
   showScale(most);
 }
 
@@ -101,14 +106,15 @@ function bar(x, most, color, label) {
 }
 
 function barColor(name, x) {
-  if (SAID.includes(name)) return headColor(2);
-  return ofNow() === 'log_prob' ? css(signedColor(x < 0 ? -0.9 : 0.9, themeNow())) : headColor(0);
+  if (SAID.includes(name)) return SAID_COLOR;
+  return ofNow() === 'log_prob' ? css(signedColor(x < 0 ? -0.9 : 0.9, themeNow())) : css(SIGNED[themeNow()].plus);
 }
 
 function tokenRow(effect, most) {
-  const line = make('tr', undefined, {'data-token': effect.index, class: ofNow() === 'vector' && state.vector === effect.index ? 'held' : ''});
-  line.append(make('th', tokenLabel(effect.index), {scope: 'row', tabindex: -1}), ...[...TRIED, ...SAID].map((name, k) => {
-    const cell = make('td', undefined, {class: name === SAID[0] ? 'said' : '', 'data-name': name}), x = columnValue(effect, name);
+  const held = ofNow() === 'vector' && state.vector === effect.index;
+  const line = make('tr', undefined, {'data-token': effect.index, class: held ? 'held' : ''});
+  line.append(make('th', tokenLabel(effect.index), {scope: 'row', tabindex: -1}), ...NAMES.map((name, k) => {
+    const cell = make('td', undefined, {class: edge(name)}), x = columnValue(effect, name);
     cell.append(bar(x, most[k], barColor(name, x), name));
     return cell;
   }));
@@ -119,15 +125,16 @@ function tokenRow(effect, most) {
 function rankRow(how) {
   const line = make('tr'), rho = found.rank_correlation[how];
   line.append(make('th', `ρ with ${how}`, {scope: 'row'}), make('td'), make('td'), ...SAID.map((name) =>
-    make('td', rho[name] === null ? '–' : rho[name].toFixed(3), {class: name === SAID[0] ? 'said' : '', 'data-rank': `${how} ${name}`, title: exact(rho[name])})));
+    make('td', rho[name] === null ? '–' : rho[name].toFixed(3),
+      {class: edge(name), 'data-rank': `${how} ${name}`, title: exact(rho[name])})));
   return line;
 }
 
 function showTokens() {
-  const names = [...TRIED, ...SAID], head = make('thead'), body = make('tbody'), foot = make('tfoot'), top = make('tr');
-  const most = names.map((name) => largest(found.token_effects.map((effect) => columnValue(effect, name))));
-  top.append(make('th', ''), ...names.map((name) =>
-    make('th', TRIED.includes(name) ? name : `attention: ${name}`, {scope: 'col', class: name === SAID[0] ? 'said' : ''})));
+  const head = make('thead'), body = make('tbody'), foot = make('tfoot'), top = make('tr');
+  const most = NAMES.map((name) => largest(found.token_effects.map((effect) => columnValue(effect, name))));
+  top.append(make('th', ''), ...NAMES.map((name) =>
+    make('th', TRIED.includes(name) ? name : `attention: ${name}`, {scope: 'col', class: edge(name)})));
   head.append(top);
   body.append(...sorted().map((effect) => tokenRow(effect, most)));
   foot.append(...TRIED.map(rankRow));
@@ -154,7 +161,8 @@ const strongest = (list) => list.map((x, i) => [i, x]).filter(([, x]) => x !== n
 function readHead(layer, head) {
   const lines = [`sentence vector: ${exact(found.head_effects[layer][head])}`];
   if (hasWords) lines.push(`log-probability: ${exact(found.head_log_probs[layer][head])}`);
-  showReadout(`Layer ${layer}, head ${head}`, short(headEffect(layer, head)), [...lines, 'Tokens whose vectors change most:'],
+  lines.push('Tokens whose vectors change most:');
+  showReadout(`Layer ${layer}, head ${head}`, short(headEffect(layer, head)), lines,
     strongest(found.head_token_effects[layer][head]));
 }
 
@@ -165,11 +173,13 @@ function readToken(index) {
     if (hasWords) lines.push(`${how}, log-probability: ${exact(effect[how].log_prob)}`);
   }
   for (const name of SAID) lines.push(`${name}: ${exact(effect.attention[name])}`);
-  showReadout(`“${tokenLabel(index)}”`, undefined, [...lines, 'Masked, it changes most:'], strongest(effect.masked.tokens));
+  lines.push('Masked, it changes most:');
+  showReadout(`“${tokenLabel(index)}”`, undefined, lines, strongest(effect.masked.tokens));
 }
 
 function readNothing() {
-  showReadout('Effects', undefined, ['Point at a head or a token to read its numbers. Click a token for the effects on its vector.']);
+  showReadout('Effects', undefined,
+    ['Point at a head or a token to read its numbers. Click a token for the effects on its vector.']);
 }
 
 function asCsv(rows) {
@@ -181,7 +191,7 @@ const headsCsv = () => asCsv([['layer', 'head', ofNow()],
   ...found.head_effects.flatMap((row, l) => row.map((_, a) => [l, a, headEffect(l, a)]))]);
 
 const tokensCsv = () => asCsv([['index', 'token', ...TRIED, ...SAID],
-  ...sorted().map((effect) => [effect.index, tokenLabel(effect.index), ...[...TRIED, ...SAID].map((name) => columnValue(effect, name))])]);
+  ...sorted().map((effect) => [effect.index, tokenLabel(effect.index), ...NAMES.map((name) => columnValue(effect, name))])]);
 
 function show() {
   document.documentElement.dataset.theme = themeNow();
@@ -200,14 +210,15 @@ function focusNow() {
   const cell = document.activeElement?.closest('#head-map [tabindex], #token-bars [tabindex]');
   if (!cell) return null;
   const {layer, head} = cell.dataset;
-  return layer === undefined ? `[data-token="${cell.closest('tr').dataset.token}"] th` : `[data-layer="${layer}"][data-head="${head}"]`;
+  if (layer === undefined) return `[data-token="${cell.closest('tr').dataset.token}"] th`;
+  return `[data-layer="${layer}"][data-head="${head}"]`;
 }
 
 function change(what) {
   const focus = focusNow();
   state = {...state, ...what};
-  if (state.of === 'vector' && found.tokens[state.vector] === undefined) state.vector = found.token_effects[0]?.index ?? 0;
   if (state.of !== 'vector') state.vector = -1;
+  else if (found.tokens[state.vector] === undefined) state.vector = found.token_effects[0]?.index ?? 0;
   history.replaceState(null, '', `#${writeState(state)}`);
   show();
   if (focus) document.querySelector(focus)?.focus();
@@ -242,7 +253,7 @@ function walk(event) {
 function listen(table) {
   table.addEventListener('keydown', walk);
   for (const when of ['focusin', 'pointerover'])
-    table.addEventListener(when, (event) => { if (event.target.closest('tbody')) readCell(event.target.closest('td, th')); });
+    table.addEventListener(when, ({target}) => { if (target.closest('tbody')) readCell(target.closest('td, th')); });
 }
 
 function onKey(event) {

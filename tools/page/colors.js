@@ -1,7 +1,7 @@
-// Colours. Heads: the twelve that M. Krzywinski chose to stay apart for every kind of colour vision; numbers: one hue
-// for weights, orange and blue for signed values.
-const HEAD_COLORS = ['#008DF9', '#E20134', '#009F81', '#FF6E3A', '#8400CD', '#00C2F9', '#FF5AAF', '#A40122', '#00CBA0',
-  '#9F0162', '#E0A100', '#C77DFF'];
+// Colours. Heads: twelve that stay apart for every kind of colour vision (tests/test_page_colors.py measures it), those
+// that are furthest from each other first; numbers: one hue for weights, orange and blue for signed values.
+const HEAD_COLORS = ['#0000ff', '#ee4477', '#eeaa22', '#881188', '#bb66ff', '#00ccbb', '#bbbb66', '#555522', '#99aaee',
+  '#7700bb', '#997700', '#990055'];
 const headColor = (a) => HEAD_COLORS[a % HEAD_COLORS.length];
 
 const RAMPS = {
