@@ -20,7 +20,6 @@ static double now(void) {
 void progress_open(int force, int quiet) {
     bar.terminal = isatty(STDERR_FILENO);
     bar.enabled = !quiet && (force || bar.terminal);
-    bar.start = now();
     bar.wait = force ? 0 : 1;
 }
 
@@ -53,7 +52,9 @@ static void draw(uint64_t texts, uint64_t part, uint64_t whole, double elapsed) 
 
 void progress_show(uint64_t texts, uint64_t part, uint64_t whole) {
     if (!bar.enabled) return;
-    double time = now(), elapsed = time - bar.start;
+    double time = now();
+    if (bar.start <= 0) bar.start = time; /* what came before, such as opening the model, is no part of the rate */
+    double elapsed = time - bar.start;
     if (elapsed < bar.wait || elapsed <= 0 || (bar.drawn && time - bar.last < 0.1)) return;
     bar.last = time;
     draw(texts, part, whole, elapsed);

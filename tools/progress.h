@@ -8,7 +8,7 @@
 void progress_open(int force, int quiet);
 
 /* `texts` are done; `part` of `whole` (bytes or texts) has been read, whole 0: not known. Draws at most ten times a
- * second. */
+ * second. The first call starts the clock. */
 void progress_show(uint64_t texts, uint64_t part, uint64_t whole);
 
 /* Takes the bar away, so that something else can be written. */

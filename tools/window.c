@@ -12,6 +12,9 @@
 /* Enough to fill passes of any sensible size; beyond it only memory and delay grow. */
 enum { WINDOW_TEXTS = 256, WINDOW_BYTES = 1 << 19 };
 
+/* So many truncated texts are named, the others only counted: a stream may have millions. */
+enum { NAMED_TRUNCATED = 10 };
+
 static record *next_room(window *w) {
     if (w->n == w->room) {
         size_t room = w->room ? 2 * w->room : 16;
@@ -34,7 +37,7 @@ int window_fill(window *w, int how) {
     w->done += w->n;
     w->n = 0;
     input_progress(w->in, &part, &whole);
-    if (w->done) progress_show(w->done, part, whole); /* what has been read so far is done */
+    progress_show(w->done, part, whole); /* what has been read so far is done */
     for (;;) {
         if (signals_caught()) return signals_status();
         record *r = next_room(w);
@@ -112,7 +115,8 @@ void window_note(window *w, record *r, size_t truncated, size_t limit) {
     w->truncated += truncated > 0;
     input_where(w->in, r, &w->where);
     if (r->invalid) say_warning("%s: %s", w->where.data, broken);
-    if (truncated) say_warning("%s: %s", w->where.data, cut);
+    if (!truncated || w->truncated > NAMED_TRUNCATED) return;
+    say_warning("%s: %s%s", w->where.data, cut, w->truncated == NAMED_TRUNCATED ? "; further ones are counted" : "");
 }
 
 static int write_error_object(const record *r, sink *out) {

@@ -118,6 +118,31 @@ class Stream(Case):
             done = subprocess.run([BERT, "encode", "-m", TINY, "--on-error", "fail"], stdin=zeros, capture_output=True, env=environment(), timeout=60, check=False)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (1, b"", b"bert: stdin: line 1: longer than 67108864 bytes (--max-line)\n"))
 
+    def test_truncated_texts_are_counted(self):
+        """Ten are named."""
+        done = bert("encode", "-m", TINY, stdin=("a " * 70 + "\n") * 40, check=0)
+        said = done.stderr.decode().splitlines()
+        self.assertEqual((len(said), said[9], said[10]), (11,
+            "bert: warning: stdin: line 10: truncated to 64 tokens, 8 were cut off; further ones are counted",
+            "bert: warning: 40 texts were truncated"))
+
+    def test_progress(self):
+        """Of a file it is known how much is left, also if another has read its beginning; of a pipe it is not."""
+        path = self.folder / "texts.txt"
+        path.write_bytes(texts(2000))
+        with path.open("rb") as file:
+            done = subprocess.run([BERT, "encode", "-m", TINY, "--progress"], stdin=file, capture_output=True, env=environment(), check=True)
+        drawn = done.stderr.decode().strip().split("\r")
+        self.assertRegex(drawn[0], r"^(\[[#.]{30}\] +\d+ % \d+ texts, [\d.]+ a second, \d+:\d\d left)?$")
+        self.assertRegex(drawn[1], r"^\[[#.]{30}\] +\d+ % \d+ texts, [\d.]+ a second, \d+:\d\d left$")
+        with path.open("rb") as file:
+            os.lseek(file.fileno(), path.stat().st_size // 2, os.SEEK_SET)
+            done = subprocess.run([BERT, "encode", "-m", TINY, "--progress"], stdin=file, capture_output=True, env=environment(), check=True)
+        self.assertRegex(done.stderr.decode(), r"\] +2[0-9] % 256 texts")
+        piped = bert("encode", "-m", TINY, "--progress", stdin=texts(2000), check=0).stderr.decode()
+        self.assertRegex(piped, r"^\r\d+ texts, [\d.]+ a second")
+        self.assertNotIn("left", piped)
+
     def test_warnings_come_once(self):
         """Also where --max-mem has no room for the weights and the model is opened a second time."""
         for name in os.listdir(TINY):
