@@ -102,7 +102,7 @@ static void *work(void *arg) {
 
 /* ---- The main thread. ---- */
 
-/* Writes the answers that are there, in order; where the queue is full, or `all`, it waits for them. How many failed. */
+/* Writes the answers that are there, in order; waits for them where the queue is full, or `all`. How many failed. */
 static size_t write_answers(queue *q, int all) {
     size_t failed = 0;
     pthread_mutex_lock(&q->lock);

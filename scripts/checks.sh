@@ -158,6 +158,20 @@ check_bertviz() {
     python3 tests/check_bertviz.py $WORK/release/tools/bert tests/data/models/tiny-bert
 }
 
+# check_python: the wheel in a virtual environment that has numpy and nothing else; bertviz beside it.
+check_python() {
+    local wheel venv=$WORK/venv-python tests=bindings/python/tests
+    build release gcc --prefix="$PWD/$WORK/prefix"
+    wheel=$(scripts/build_wheel)
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check numpy==2.4.6 "$wheel"
+    export BERT=$PWD/$WORK/release/tools/bert PYTHONDONTWRITEBYTECODE=1
+    "$venv/bin/python" -m unittest discover -s $tests
+    use_venv .venv-bertviz torch==2.13.0 bertviz==1.4.1 ipython==9.18.1
+    PYTHONPATH=$(echo "$venv"/lib/python3*/site-packages) python3 $tests/bertviz_takes_it.py
+}
+
 # check_page: the pages of attention and of ablation in Debian's Chromium.
 check_page() {
     need_packages chromium chromium-driver fonts-dejavu-core
