@@ -1,6 +1,7 @@
-/* Every allocation and every system call fails once, and from then on, in the base and file rooms and on the whole way
- * from a folder to a vector: an error with a message, nothing left behind, and the next call works. The linker puts the functions below in front of those of the
- * C library (meson.build lists them). */
+/* Every allocation and every system call fails once, and from then on, in the base and file rooms, on the whole way
+ * from a folder to a vector or to attention maps, and in a tokenizer of many components: an error with a message, nothing
+ * left behind, and the next call works. And the files of a model change at every read: an error, or results as if they
+ * had not. The linker puts the functions below in front of those of the C library (meson.build lists them). */
 #include "scratch.h"
 
 #include <errno.h>
@@ -25,6 +26,7 @@ static struct {
     int error;          /* errno of calls that fail; 0 for READ: the end of the file comes early */
     bool tiny_reads;    /* one byte at a time, and interrupted before each */
     int blocks, files;  /* allocated and not freed, open and not closed */
+    void (*meanwhile)(void); /* done once, before the read number `fail_at`, which then goes on */
 } fault;
 
 static void reset(void) {
@@ -33,6 +35,10 @@ static void reset(void) {
 
 static bool fails(int kind) {
     const int call = ++fault.calls[kind], at = fault.fail_at[kind];
+    if (kind == READ && fault.meanwhile != NULL) {
+        if (call == at) fault.meanwhile();
+        return false;
+    }
     if (at == 0 || (fault.and_after ? call < at : call != at)) return false;
     errno = kind == MEMORY ? ENOMEM : fault.error;
     return true;
@@ -189,6 +195,61 @@ static bert_status use_pipeline(bert_error *err) {
     return status;
 }
 
+/* Everything that a dump of attention asks for, in one pass. */
+static bert_status use_maps(bert_error *err) {
+    static const size_t start[] = {0, 5, 7};
+    static const int32_t ids[] = {2, 7, 8, 9, 3, 2, 3};
+    static const bert_batch batch = {sizeof batch, 2, start, ids, NULL};
+    static const int32_t sites[] = {BERT_SITE_HIDDEN_STATES, BERT_SITE_SCORES, BERT_SITE_WEIGHTS, BERT_SITE_CONTEXT,
+                                    BERT_SITE_VALUE_OUTPUT, BERT_SITE_FFN_PRE};
+    enum { N = sizeof sites / sizeof *sites, ROOM = 1 << 14 };
+    static float room[N][ROOM];
+    bert_tap taps[N];
+    char path[PATH_MAX];
+    bert_model *model = NULL;
+    bert_session *session = NULL;
+    for (size_t i = 0; i < N; i++) {
+        taps[i] = (bert_tap)BERT_TAP_INIT;
+        taps[i].site = sites[i];
+        taps[i].dst = room[i];
+        taps[i].dst_len = ROOM;
+    }
+    snprintf(path, sizeof path, "%s/models/tiny-bert-sharded", getenv("BERT_TEST_DATA"));
+    bert_status status = bert_model_open(&model, path, NULL, err);
+    if (status == BERT_OK) status = bert_session_open(&session, model, NULL, err);
+    if (status == BERT_OK) status = bert_run(session, &batch, taps, N, NULL, err);
+    bert_session_close(&session);
+    bert_model_close(&model);
+    return status;
+}
+
+/* A tokenizer.json that takes the general path: normalizers, patterns, added tokens, a template. */
+static const char components[] =
+    "{\"added_tokens\":[{\"id\":4,\"content\":\"<x>\",\"single_word\":false,\"lstrip\":true,\"rstrip\":false,"
+    "\"normalized\":true,\"special\":false}],"
+    "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFD\"},{\"type\":\"StripAccents\"},{\"type\":"
+    "\"Replace\",\"pattern\":{\"Regex\":\"\\\\s+\"},\"content\":\" \"},{\"type\":\"Prepend\",\"prepend\":\"a \"}]},"
+    "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Whitespace\"},{\"type\":\"Split\","
+    "\"pattern\":{\"String\":\"b\"},\"behavior\":\"Isolated\",\"invert\":false},{\"type\":\"Digits\",\"individual_digits\":true}]},"
+    "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"b\",2],\"cls\":[\"a\",1]},"
+    "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"u\",\"continuing_subword_prefix\":\"##\",\"max_input_chars_per_word\""
+    ":100,\"vocab\":{\"u\":0,\"a\":1,\"b\":2,\"##b\":3}}}";
+
+static bert_status use_tokenizer(bert_error *err) {
+    static const bert_file file = {"tokenizer.json", components, sizeof components - 1};
+    static const bert_text texts[] = {{"a  ab <x>b1", 11, NULL, 0}, {"\xC3\xA9", 2, "b", 1}};
+    const bert_tokenizer_options open = {.size = sizeof open, .tokenizer_json = 1};
+    bert_tokenize_options options = BERT_TOKENIZE_OPTIONS_INIT;
+    options.max_length = 6, options.overflow = 1, options.offsets_cp = 1;
+    bert_tokenizer *tokenizer = NULL;
+    bert_tokens *tokens = NULL;
+    bert_status status = bert_tokenizer_open_files(&tokenizer, &file, 1, &open, err);
+    if (status == BERT_OK) status = bert_tokenize(&tokens, tokenizer, texts, 2, &options, err);
+    bert_tokens_close(&tokens);
+    bert_tokenizer_close(&tokenizer);
+    return status;
+}
+
 static void set_up(void) {
     static const char header[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]},"
                                  "\"__metadata__\":{\"k\":\"v\"}}      ";
@@ -212,10 +273,10 @@ static const struct {
     const char *name;
     bert_status (*use)(bert_error *err);
 } works[] = {{"container", use_container}, {"text", use_text}, {"memory", use_memory}, {"pool", use_pool},
-             {"pipeline", use_pipeline}};
+             {"pipeline", use_pipeline},   {"maps", use_maps},   {"tokenizer", use_tokenizer}};
 
 enum { N_WORKS = sizeof works / sizeof works[0] };
-static const size_t read_files[] = {0, 1, 4}; /* those of them that read files */
+static const size_t read_files[] = {0, 1, 4, 5}; /* those of them that read files */
 
 /* Lets the n-th call of a kind fail for n = 1, 2, … until the work no longer gets there. */
 static void fail_each(size_t w, int kind, int error, bool and_after, bert_status expected) {
@@ -283,5 +344,101 @@ Test(faults, interrupted_and_short_reads) {
 Test(faults, threads_that_do_not_start) {
     set_up();
     fail_each(3, THREAD, 0, false, BERT_NO_MEMORY);
+    scratch_close(&files);
+}
+
+/* ---- Files that change while they are read. ---- */
+
+enum { WIDTH = 40, SETTLED_US = 12000 };
+
+static void copy_file(const char *name, const char *as) {
+    char path[PATH_MAX], *bytes = NULL;
+    size_t len;
+    bert_error err;
+    snprintf(path, sizeof path, "%s/models/tiny-bert/%s", getenv("BERT_TEST_DATA"), name);
+    cr_assert_eq(bert_read_text(&bytes, &len, path, 64 << 20, &err), BERT_OK, "%s", err.text);
+    scratch_write(&files, as, bytes, len);
+    __wrap_free(bytes);
+}
+
+static void cut_file(void) {
+    cr_assert_eq(truncate(scratch_path(&files, "m/model.safetensors"), 30000), 0);
+}
+
+/* The same size, other weights. */
+static void overwrite_file(void) {
+    static const char noise[60000];
+    FILE *file = fopen(scratch_path(&files, "m/model.safetensors"), "r+b");
+    cr_assert(file != NULL && fseek(file, 20000, SEEK_SET) == 0);
+    cr_assert_eq(fwrite(noise, 1, sizeof noise, file), sizeof noise);
+    fclose(file);
+}
+
+static void replace_file(void) {
+    char from[PATH_MAX];
+    snprintf(from, sizeof from, "%s", scratch_path(&files, "other"));
+    cr_assert_eq(rename(from, scratch_path(&files, "m/model.safetensors")), 0);
+}
+
+static void delete_file(void) {
+    cr_assert_eq(unlink(scratch_path(&files, "m/model.safetensors")), 0);
+}
+
+static bert_status embed(float vector[WIDTH], bert_weights_from weights, bert_error *err) {
+    bert_pipeline *pipeline = NULL;
+    bert_session *session = NULL;
+    bert_model_options model = BERT_MODEL_OPTIONS_INIT;
+    bert_pipeline_options options = BERT_PIPELINE_OPTIONS_INIT;
+    const bert_text text = {"the cat", 7, NULL, 0};
+    model.weights = weights;
+    options.model = &model;
+    bert_status status = bert_pipeline_open(&pipeline, scratch_path(&files, "m"), &options, err);
+    if (status == BERT_OK) status = bert_session_open(&session, bert_pipeline_model(pipeline), NULL, err);
+    for (int pass = 0; pass < 3 && status == BERT_OK; pass++)
+        status = bert_embed(session, pipeline, vector, &text, 1, NULL, NULL, err);
+    bert_session_close(&session);
+    bert_pipeline_close(&pipeline);
+    return status;
+}
+
+static void change_at_each_read(void (*change)(void), bert_weights_from weights) {
+    float wanted[WIDTH], vector[WIDTH];
+    int refused = 0;
+    for (int n = 1;; n += 1 + n / 10) { /* each of the first ten, then most kinds of reads */
+        bert_error err = {BERT_OK, ""};
+        reset();
+        copy_file("model.safetensors", "m/model.safetensors");
+        copy_file("model.safetensors", "other");
+        usleep(SETTLED_US); /* a file system's clock may stand still for some milliseconds */
+        reset();
+        if (n == 1) cr_assert_eq(embed(wanted, weights, &err), BERT_OK, "%s", err.text);
+        const int reads = fault.calls[READ];
+        reset();
+        fault.fail_at[READ] = n;
+        fault.meanwhile = change;
+        const bert_status status = embed(vector, weights, &err);
+        const bool changed = fault.calls[READ] >= n;
+        fault.meanwhile = NULL;
+        cr_expect(status == BERT_OK || status == BERT_CHANGED || status == BERT_BAD_FILE || status == BERT_NOT_FOUND,
+                  "read %d: status %d: %s", n, status, err.text);
+        cr_expect(status != BERT_OK || memcmp(vector, wanted, sizeof vector) == 0, "read %d: silently other", n);
+        cr_expect(fault.blocks == 0 && fault.files == 0, "read %d: something is left", n);
+        refused += status != BERT_OK;
+        if (!changed) break;
+        cr_assert(n < 10000, "%d reads", reads);
+    }
+    cr_expect_gt(refused, 0);
+}
+
+Test(faults, files_that_change_while_they_are_read) {
+    static void (*const changes[])(void) = {cut_file, overwrite_file, replace_file, delete_file};
+    set_up();
+    copy_file("config.json", "m/config.json");
+    copy_file("vocab.txt", "m/vocab.txt");
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        change_at_each_read(changes[i], BERT_WEIGHTS_FILE);
+        change_at_each_read(changes[i], BERT_WEIGHTS_PACKED);
+    }
+    reset();
     scratch_close(&files);
 }

@@ -250,7 +250,7 @@ static bert_status build_vocab(bert_loader *loader) {
     const bert_status status = bert_vocab_build(&z->vocab, prefix, strlen(prefix), &repeated, loader->err);
     TRY(bert_load_fault(loader, loader->vocabulary, status));
     if (repeated == 0) return BERT_OK;
-    return bert_load_differs(loader, "%s: %zu tokens are there again; the last place of each counts", loader->vocabulary,
+    return bert_load_differs(loader, "%s: %zu tokens are there again; the last place counts", loader->vocabulary,
                              repeated);
 }
 

@@ -63,9 +63,9 @@ static bert_status read_if_there(bert_loader *loader, const bert_folder *folder,
 }
 
 static bert_status read_vocabulary(bert_loader *loader, const bert_folder *folder) {
-    loader->vocabulary = "tokenizer.json";
-    if (bert_folder_has(folder, loader->vocabulary)) return read_file(loader, folder, loader->vocabulary, bert_load_json);
-    loader->vocabulary = "vocab.txt";
+    const bool json = bert_folder_has(folder, "tokenizer.json");
+    loader->vocabulary = json ? "tokenizer.json" : "vocab.txt";
+    if (json) return read_file(loader, folder, loader->vocabulary, bert_load_json);
     if (!loader->options.tokenizer_json && bert_folder_has(folder, loader->vocabulary))
         return read_file(loader, folder, loader->vocabulary, bert_load_vocab);
     return bert_fail(loader->err, BERT_NOT_FOUND, "%s%sneither tokenizer.json nor vocab.txt%s",
