@@ -30,15 +30,13 @@ def answer(line):
 
 
 def check_signal(service, model):
-    with subprocess.Popen([service, model, "2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
-        running.stdin.write("\n" * 100)
-        running.stdin.flush()
+    with subprocess.Popen([service, model, "2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as running:
+        running.stdin.write(b"\n" * 100)
         running.stdout.read(1)   # it serves, so the handler is there
         running.send_signal(signal.SIGINT)
         while running.poll() is None:   # the signal may come just before it waits for the next line
             try:
-                running.stdin.write("\n")
-                running.stdin.flush()
+                running.stdin.write(b"\n")
             except BrokenPipeError:
                 break
         running.stdout.read()

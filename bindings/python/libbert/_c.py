@@ -88,7 +88,9 @@ class PipelineOptions(c.Structure):
 
 class PipelineInfo(c.Structure):
     _fields_ = [("pooling", c.c_int), ("pooling_assumed", c.c_int), ("normalize", c.c_int), ("dim", c.c_size_t),
-                ("max_length", c.c_size_t)]
+                ("max_length", c.c_size_t), ("poolings", c.c_void_p), ("n_poolings", c.c_size_t),
+                ("n_dense", c.c_size_t), ("lowercases", c.c_int), ("n_prompts", c.c_size_t),
+                ("default_prompt", c.c_char_p)]
 
 
 class SessionOptions(c.Structure):
@@ -103,12 +105,13 @@ class RunOptions(c.Structure):
 class EmbedOptions(c.Structure):
     _fields_ = [("size", c.c_size_t), ("pooling", c.c_int), ("normalize", c.c_int), ("dim", c.c_size_t),
                 ("max_length", c.c_size_t), ("truncation", c.c_int), ("truncation_side", c.c_int),
-                ("literal_specials", c.c_int), ("pass_tokens", c.c_size_t), ("run", c.POINTER(RunOptions))]
+                ("literal_specials", c.c_int), ("pass_tokens", c.c_size_t), ("run", c.POINTER(RunOptions)),
+                ("prompt_name", c.c_char_p), ("prompt", c.c_char_p), ("window", c.c_size_t), ("stride", c.c_size_t)]
 
 
 class EmbedInfo(c.Structure):
     _fields_ = [("tokens", c.c_size_t), ("truncated", c.c_size_t), ("unknown", c.c_size_t),
-                ("invalid_utf8", c.c_size_t), ("first_invalid", c.c_size_t)]
+                ("invalid_utf8", c.c_size_t), ("first_invalid", c.c_size_t), ("windows", c.c_size_t)]
 
 
 class Batch(c.Structure):
@@ -166,7 +169,8 @@ FUNCTIONS = {  # what comes back, then the arguments
 
 
 def sized(kind, **values):
-    """An options structure; what is not given is 0, as nearly all defaults are."""
+    """An options structure; what is not given is 0, as nearly all defaults are. The library takes a structure that ends
+    before its own, so what a newer header has behind may be missing here."""
     return kind(c.sizeof(kind), **values)
 
 

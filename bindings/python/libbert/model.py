@@ -46,6 +46,13 @@ def _choice(what, table, name):
     return table[name]
 
 
+def _string(text):
+    """As C has it, which ends at a NUL."""
+    if text is not None and "\0" in text:
+        raise ValueError(f"{text!r:.80}: has a NUL")
+    return None if text is None else text.encode()
+
+
 def _run_options(timeout):
     deadline = 0 if timeout is None else max(1, time.monotonic_ns() + int(timeout * 1e9))
     return _c.sized(_c.RunOptions, deadline_ns=deadline)
@@ -152,19 +159,24 @@ class Model:
         """Tokens that a text may have, [CLS] and [SEP] included; of a longer one the rest is cut, with a warning."""
         return library().bert_pipeline_describe(self._engine.pipeline.pointer).max_length
 
-    def encode(self, texts, *, pooling="auto", normalize=None, dim=0, max_length=0, timeout=None):
+    def encode(self, texts, *, pooling="auto", normalize=None, dim=0, max_length=0, prompt=None, prompt_name=None,
+               window=0, stride=0, timeout=None):
         """Vectors float32 [len(texts), dim] of a list of texts or pairs (a, b); [dim] of one str.
 
-        pooling    auto (as the folder says, else mean), cls, mean, max, mean_sqrt_len, weightedmean, lasttoken, pooler
-        normalize  to length 1; None: as the folder says
-        dim        keep that many numbers; 0: all
-        max_length tokens; 0: the model's own
-        timeout    seconds until it is BertError DEADLINE; None: any time
+        pooling     auto (the folder's, else mean), cls, mean, max, mean_sqrt_len, weightedmean, lasttoken, pooler
+        normalize   to length 1; None: as the folder says
+        dim         keep that many numbers; 0: all
+        max_length  tokens; 0: the model's own
+        prompt      put before each text; or prompt_name, one of the folder's; neither: the folder's default
+        window      longer texts are not cut, but read in windows of so many tokens that share `stride` with the next
+        timeout     seconds until it is BertError DEADLINE; None: any time
         """
         engine, run = self._engine, _run_options(timeout)
         options = _c.sized(_c.EmbedOptions, pooling=_choice("pooling", POOLINGS, pooling),
                            normalize=-1 if normalize is None else bool(normalize), dim=size("dim", dim),
-                           max_length=size("max_length", max_length), run=c.pointer(run))
+                           max_length=size("max_length", max_length), run=c.pointer(run),
+                           prompt=_string(prompt), prompt_name=_string(prompt_name),
+                           window=size("window", window), stride=size("stride", stride))
         every = [texts] if isinstance(texts, str) else list(texts)
         vectors = np.empty((len(every), library().bert_pipeline_dim(engine.pipeline.pointer, options)), np.float32)
         cut = 0

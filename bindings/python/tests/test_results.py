@@ -2,6 +2,7 @@
 import io
 import re
 import unittest
+import warnings
 
 import numpy as np
 
@@ -36,6 +37,16 @@ class Results(unittest.TestCase):
                             ({"dim": 5}, ("--dim", "5"))):
             expected = np.load(io.BytesIO(bert("encode", "-m", TINY, "--format", "npy", *said, FOX)))
             self.assertTrue(same(self.model.encode([FOX], **given), expected), given)
+
+    def test_prompt_and_windows(self):
+        self.assertTrue(same(self.model.encode(["run"], prompt="he can "), self.model.encode(["he can run"])))
+        long = "he can run " * 40
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")   # nothing is cut
+            found = self.model.encode(long, window=20, stride=4)
+            self.assertTrue(same(self.model.encode("he can run", window=20), self.model.encode("he can run")))
+            self.assertRaises(libbert.BertWarning, self.model.encode, long)
+        self.assertFalse(np.array_equal(found, self.model.encode(long, window=20, stride=0)))
 
     def test_more_than_one_call(self):
         texts = [f"text {n}" for n in range(2500)]

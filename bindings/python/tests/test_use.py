@@ -43,6 +43,8 @@ class Errors(unittest.TestCase):
             warnings.simplefilter("ignore", libbert.BertWarning)
             self.failed(libbert.Status.TOO_LONG, "positions", model.run, "he can run " * 30, max_length=70)
             self.failed(libbert.Status.INVALID_ARGUMENT, "max_length", model.tokenize, FOX, max_length=1)
+            self.failed(libbert.Status.INVALID_ARGUMENT, "query", model.encode, FOX, prompt_name="query")
+            self.failed(libbert.Status.INVALID_ARGUMENT, "stride", model.encode, FOX, window=8, stride=9)
             self.assertEqual(model.encode(FOX).shape, (model.dim,))   # it goes on after each
 
     def test_memory_limit(self):
@@ -58,6 +60,7 @@ class Errors(unittest.TestCase):
             self.assertRaises(ValueError, model.encode, FOX, dim=1.5)
             self.assertRaisesRegex(ValueError, "one of auto, cls", model.encode, FOX, pooling="sum")
             self.assertRaisesRegex(ValueError, "one of hidden_states, weights", model.run, FOX, what=["maps"])
+            self.assertRaisesRegex(ValueError, "NUL", model.encode, FOX, prompt="a\0b")
             self.assertRaises(UnicodeEncodeError, model.encode, "\ud800")
             self.assertEqual(model.tokenize("a\0b").offsets.max(), 3)
         self.assertRaises(ValueError, libbert.Model, TINY, threads=0)
