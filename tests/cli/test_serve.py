@@ -139,7 +139,7 @@ class TextEmbeddingsInference(WithServer):
 
     def test_errors(self):
         for value, expected in ((b"{", 400), ({"inputs": 5}, 422), ({"input": "a"}, 422), ({"inputs": ["a", 5]}, 422),
-                                ({"inputs": "a", "normalize": "yes"}, 422), ({"inputs": "a", "prompt_name": "x"}, 422),
+                                ({"inputs": "a", "normalize": "yes"}, 422), ({"inputs": "a", "prompt_name": 5}, 422),
                                 ({"inputs": "a", "truncation_direction": "Up"}, 422)):
             status, said = self.server.refused("/embed", value)
             self.assertEqual(status, expected, (value, said))
@@ -148,6 +148,25 @@ class TextEmbeddingsInference(WithServer):
             status, headers, _ = self.server.ask(method, path, "{}" if method == "POST" else None)
             self.assertEqual(status, expected, (method, path))
             self.assertEqual(headers["Allow"], {405: "POST" if "embed" in path else "GET"}.get(expected))
+
+
+class SentenceModels(Case):
+    def test_vectors_of_sentence_transformers(self):
+        """Prompts, Dense modules, several poolings, lower-casing: the vectors that sentence-transformers gave."""
+        folder = DATA / "pipelines" / "sentence"
+        names = sorted(p.name for p in folder.iterdir() if p.is_dir())
+        self.assertGreater(len(names), 6)
+        for name in names:
+            golden = json.loads((folder / name / "golden.json").read_text(encoding="utf-8"))
+            keep = [i for i, text in enumerate(golden["texts"]) if isinstance(text, str)]
+            with Server("-m", str(folder / name)) as server:
+                for run in golden["runs"]:
+                    ask = {"inputs": [golden["texts"][i] for i in keep], "prompt_name": run.get("prompt"),
+                           "dimensions": run.get("dim")}
+                    for i, found in zip(keep, server.post("/embed", ask)):
+                        most = max(abs(x - y) for x, y in zip(found, run["vectors"][i], strict=True))
+                        self.assertLess(most, 4e-6, (name, run.get("prompt"), run.get("dim"), i))
+                self.assertEqual(server.refused("/embed", {"inputs": "a", "prompt_name": "none such"})[0], 422)
 
 
 class Rerank(WithServer):

@@ -193,6 +193,51 @@ int request_query(request *r, const char *name) {
     return 0;
 }
 
+/* The field as a C string, NULL if it is not there. Freed by the caller. */
+static int take_name(const request *r, const char *name, char **text) {
+    bert_json value;
+    *text = NULL;
+    if (!request_has(r, name, &value)) return 0;
+    if (bert_json_kind_of(value) != BERT_JSON_STRING) return exchange_fail(r->x, 422, "%s: expected a string", name);
+    *text = need(value.len, 1); /* the quotes leave room for the NUL */
+    size_t n = bert_json_string(*text, value);
+    (*text)[n] = 0;
+    return strlen(*text) == n ? 0 : exchange_fail(r->x, 422, "%s: expected a name, found a NUL in it", name);
+}
+
+static void put_in_front(request *r, const char *prompt) {
+    size_t n = strlen(prompt), bytes = 0;
+    for (size_t i = 0; i < r->n; i++) bytes += n + r->texts[i].a_len;
+    char *all = need(bytes, 1), *at = all;
+    for (size_t i = 0; i < r->n; i++) {
+        bert_text *t = &r->texts[i];
+        memcpy(at, prompt, n);
+        memcpy(at + n, t->a, t->a_len);
+        t->a = at;
+        t->a_len += n;
+        at += t->a_len;
+    }
+    free(r->bytes);
+    r->bytes = all;
+}
+
+int request_prompt(request *r, bert_embed_options *o) {
+    bert_error err;
+    char *name;
+    int status = take_name(r, "prompt_name", &name);
+    o->prompt_name = name;
+    if (!status && bert_pipeline_prompt(r->model->engine.pipeline, &o->prompt, o, &err))
+        status = exchange_fail_by(r->x, &err);
+    o->prompt_name = NULL; /* the prompt itself is the pipeline's */
+    free(name);
+    if (status) return status;
+    if (r->ids)
+        o->prompt = ""; /* ids stand for the whole input */
+    else if (*o->prompt)
+        put_in_front(r, o->prompt);
+    return 0;
+}
+
 int request_tokenize(request *r) {
     bert_error err;
     exchange *x = r->x;

@@ -35,6 +35,8 @@ int request_texts(request *r, const char *name, int with_ids);
 int request_pair(request *r, const char *name);
 /* The field is one string; it becomes the first text of every pair, and what was the text the second. */
 int request_query(request *r, const char *name);
+/* prompt_name, or the folder's default: put in front of each text, and into *o, with which they will be pooled. */
+int request_prompt(request *r, bert_embed_options *o);
 /* truncate, truncation_direction */
 int request_truncation(request *r);
 

@@ -5,19 +5,11 @@
 #include "utf8.h"
 #include "vectors.h"
 
-/* Models whose prompts are to be put in front of texts: the caller can do that, we do not know them. */
-static int refuse_prompt(const request *r) {
-    bert_json value;
-    if (!request_has(r, "prompt_name", &value)) return 0;
-    return exchange_fail(r->x, 422, "prompt_name: put the prompt in front of the text yourself");
-}
-
 static int begin_embed(request *r, exchange *x) {
     job *j;
     TRY(request_open(r, x));
     TRY(request_texts(r, "inputs", 1));
     TRY(request_truncation(r));
-    TRY(refuse_prompt(r));
     TRY(vectors_job(r, &j));
     exchange_queue(x, j);
     return 0;
@@ -59,10 +51,12 @@ static void add_token(buffer *b, const bert_tokens *tokens, const bert_text *tex
 
 static int tokenize(request *r, exchange *x) {
     int specials = 1;
+    bert_embed_options options;
     TRY(request_open(r, x));
+    options = r->model->embed;
     TRY(request_texts(r, "inputs", 0));
     TRY(request_bool(r, "add_special_tokens", &specials));
-    TRY(refuse_prompt(r));
+    TRY(request_prompt(r, &options));
     r->options.no_special_tokens = !specials;
     r->options.max_length = 0;
     TRY(request_tokenize(r));

@@ -16,6 +16,7 @@ static int take_options(const request *r, bert_embed_options *o) {
 int vectors_job(request *r, job **j) {
     bert_embed_options options = r->model->embed;
     TRY(take_options(r, &options));
+    TRY(request_prompt(r, &options));
     TRY(request_job(r, j));
     (*j)->embed = options;
     (*j)->dim = bert_pipeline_dim(r->model->engine.pipeline, &options);
