@@ -26,6 +26,10 @@ typedef struct settings {
     const char *view; /* of the page of attention */
     const char *compare; /* file of texts */
     int silence;         /* bert_silence */
+    int aggregation;     /* bert_aggregation */
+    int raw, null_answer;
+    size_t top_k; /* results of a head */
+    size_t answer_length, window; /* tokens */
     const char *memory; /* npy [Tm, H]: what a decoder attends to */
     size_t keep, top; /* words of the logit lens */
     double min_weight;

@@ -11,9 +11,10 @@
 #include "say.h"
 #include "signals.h"
 
-static const command *const commands[] = {&command_encode,  &command_attention, &command_tokenize, &command_inspect,
-                                          &command_verify,  &command_ablate,    &command_serve,    &command_bench,
-                                          NULL};
+static const command *const commands[] = {
+    &command_encode,    &command_attention, &command_tokenize, &command_inspect, &command_verify,
+    &command_ablate,    &command_fill_mask, &command_classify, &command_ner,     &command_qa,
+    &command_rerank,    &command_nsp,       &command_serve,    &command_bench,   NULL};
 
 static int print(const buffer *b) {
     sink *out;

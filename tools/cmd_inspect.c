@@ -23,6 +23,34 @@ typedef struct job {
     buffer out;
 } job;
 
+/* Which subcommand works with which head. */
+static const struct {
+    bert_head_kind kind;
+    const char *name;
+} heads[] = {{BERT_HEAD_WORDS, "fill-mask"}, {BERT_HEAD_NEXT, "nsp"}, {BERT_HEAD_SEQUENCE, "classify"},
+             {BERT_HEAD_SEQUENCE, "rerank"}, {BERT_HEAD_TOKENS, "ner"}, {BERT_HEAD_SPAN, "qa"}};
+enum { HEADS = sizeof heads / sizeof *heads };
+
+/* A classifier with one row is what rerank needs. */
+static int is_reranker(const bert_model *model) {
+    for (size_t i = 0; i < bert_model_tensor_count(model); i++) {
+        const bert_tensor_info *t = bert_model_tensor_at(model, i).info;
+        if (strcmp(t->name, "classifier.weight") == 0) return t->shape[0] == 1;
+    }
+    return 0;
+}
+
+static int has_head(const bert_model *model, size_t i) {
+    return bert_model_has_head(model, heads[i].kind) && (strcmp(heads[i].name, "rerank") != 0 || is_reranker(model));
+}
+
+/* By the encoder or by a head. */
+static int is_used(const job *j, const bert_model_tensor *t) {
+    for (size_t i = 0; !t->used && i < HEADS; i++)
+        if (bert_model_head_uses(j->model, heads[i].kind, t->info->name)) return 1;
+    return t->used;
+}
+
 static void keep_note(void *user, const char *text) {
     job *j = user;
     buffer_add(&j->warnings, text, strlen(text) + 1);
@@ -111,7 +139,7 @@ static void add_tensors(job *j) {
         json_key(b, "file");
         json_text(b, t.file);
         json_key(b, "used");
-        buffer_text(b, t.used ? "true}" : "false}");
+        buffer_text(b, is_used(j, &t) ? "true}" : "false}");
     }
     buffer_byte(b, ']');
 }
@@ -131,8 +159,13 @@ static void add_lists(job *j) {
     buffer_byte(b, '[');
     for (size_t i = 0; i < bert_model_tensor_count(j->model); i++) {
         bert_model_tensor t = bert_model_tensor_at(j->model, i);
-        if (!t.used) add_item(b, t.info->name);
+        if (!is_used(j, &t)) add_item(b, t.info->name);
     }
+    buffer_byte(b, ']');
+    json_key(b, "heads");
+    buffer_byte(b, '[');
+    for (size_t i = 0; i < HEADS; i++)
+        if (has_head(j->model, i)) add_item(b, heads[i].name);
     buffer_byte(b, ']');
 }
 
@@ -193,7 +226,7 @@ static void print_tensors(job *j) {
     buffer_print(b, "\n%zu tensors (* not used)\n", n);
     for (size_t i = 0; i < n; i++) {
         bert_model_tensor t = bert_model_tensor_at(j->model, i);
-        buffer_text(b, t.used ? "  " : "* ");
+        buffer_text(b, is_used(j, &t) ? "  " : "* ");
         inspect_tensor_text(b, t.info);
         buffer_text(b, "  ");
         utf8_add_printable(b, t.file, strlen(t.file));
@@ -222,6 +255,13 @@ static void print_assumed(job *j) {
                  bert_tokenizer_vocab_size(tokenizer));
 }
 
+static void print_heads(job *j) {
+    int n = 0;
+    for (size_t i = 0; i < HEADS; i++)
+        if (has_head(j->model, i)) buffer_print(&j->out, n++ ? ", %s" : "heads       %s", heads[i].name);
+    if (n) buffer_byte(&j->out, '\n');
+}
+
 static void print_text(job *j) {
     const bert_model_info *info = &j->info;
     buffer *b = &j->out;
@@ -232,6 +272,7 @@ static void print_text(job *j) {
                  info->positions, info->types, info->layer_norm_eps);
     buffer_print(b, "parameters  %zu\nweights     %s\n", info->parameters, j->hash);
     print_assumed(j);
+    print_heads(j);
     print_tensors(j);
     for (size_t at = 0; at < j->warnings.len; at += strlen(j->warnings.data + at) + 1)
         buffer_print(b, "warning  %s\n", j->warnings.data + at);

@@ -12,6 +12,7 @@
 #include <bert/encoder.h>
 #include <bert/embed.h>
 #include <bert/heads.h>
+#include <bert/extract.h>
 #include <bert/study.h>
 
 #endif

@@ -1,15 +1,12 @@
 /* text/decode.c: ids back to text as HF's WordPiece decoder does it: pieces that continue a word are joined to it,
  * others follow a space; clean_up takes spaces away where English has none. */
-#include "text/tokenizer.h"
+#include "text/decode.h"
 
 #include <string.h>
 
-typedef struct output {
-    char *text;
-    size_t room, n; /* n: bytes of the whole text, also of what has no room */
-} output;
+#include "text/tokenizer.h"
 
-static void put(output *out, const char *bytes, size_t n) {
+static void put(bert_decoder *out, const char *bytes, size_t n) {
     for (size_t i = 0; i < n; i++, out->n++)
         if (out->n < out->room) out->text[out->n] = bytes[i];
 }
@@ -60,7 +57,7 @@ static size_t apply(const char *const rule[2], char *text, size_t n) {
 }
 
 /* A token as it is appended, with the space before it. HF cleans each token by itself; only short ones can match. */
-static void put_token(output *out, const char *token, size_t n, bool space, bool clean_up) {
+static void put_token(bert_decoder *out, const char *token, size_t n, bool space, bool clean_up) {
     char text[MOST_CLEANED + 1];
     if (!clean_up || n > MOST_CLEANED) {
         if (space) put(out, " ", 1);
@@ -75,20 +72,22 @@ static void put_token(output *out, const char *token, size_t n, bool space, bool
     put(out, text, len);
 }
 
+void bert_decode_token(bert_decoder *out, const char *token, size_t len) {
+    const char *prefix = out->tokenizer->decoder_prefix;
+    const size_t prefix_len = prefix != NULL ? strlen(prefix) : 0;
+    const bool joins = prefix != NULL && out->begun && len >= prefix_len && memcmp(token, prefix, prefix_len) == 0;
+    if (joins) token += prefix_len, len -= prefix_len;
+    put_token(out, token, len, out->begun && !joins, out->clean_up && prefix != NULL);
+    out->begun = true;
+}
+
 size_t bert_tokenizer_decode(const bert_tokenizer *z, char *text, size_t room, const int32_t *ids, size_t n,
                              int skip_special_tokens, int clean_up) {
-    output out = {text, room, 0};
-    const char *prefix = z->decoder_prefix;
-    const size_t prefix_len = prefix != NULL ? strlen(prefix) : 0;
-    bool first = true;
+    bert_decoder out = {.tokenizer = z, .clean_up = clean_up != 0, .text = text, .room = room};
     for (size_t i = 0; i < n; i++) {
         size_t len;
         const char *token = token_of(z, ids[i], skip_special_tokens != 0, &len);
-        if (token == NULL) continue;
-        const bool joins = prefix != NULL && !first && len >= prefix_len && memcmp(token, prefix, prefix_len) == 0;
-        if (joins) token += prefix_len, len -= prefix_len;
-        put_token(&out, token, len, !first && !joins, clean_up && prefix != NULL);
-        first = false;
+        if (token != NULL) bert_decode_token(&out, token, len);
     }
     return out.n;
 }
