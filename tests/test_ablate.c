@@ -283,6 +283,34 @@ Test(ablate, layers_before_a_silent_head_are_not_run_again) {
     cr_expect(12 * (12 * 13 / 2) + 2 * 12 <= 90 * 12);
 }
 
+/* bert-base itself, where its weights are: what its 144 heads cost, in passes through all layers. */
+Test(ablate, heads_of_bert_base_cost_at_most_90_passes) {
+    const char *const roots[] = {getenv("BERT_TEST_MODELS"), getenv("BERT_TEST_SOURCE_MODELS")};
+    char dir[4096] = "";
+    bert_pipeline *p = NULL;
+    bert_session *s;
+    bert_ablation *a;
+    for (size_t i = 0; i < 2 && !p; i++) {
+        snprintf(dir, sizeof dir, "%s/bert-base-uncased", roots[i] ? roots[i] : "");
+        if (roots[i] && bert_pipeline_open(&p, dir, NULL, &err) != BERT_OK) p = NULL;
+    }
+    if (!p) cr_skip_test("bert-base-uncased is not here");
+    const bert_text words = {"fox", 3, NULL, 0};
+    cr_assert_eq(bert_tokenize(&tokens, bert_pipeline_tokenizer(p), &words, 1, NULL, &err), BERT_OK, "%s", err.text);
+    text = bert_tokens_at(tokens, 0, 0);
+    cr_assert_eq(bert_session_open(&s, bert_pipeline_model(p), NULL, &err), BERT_OK);
+    cr_assert_eq(bert_ablate(&a, s, p, &text, NULL, &err), BERT_OK, "%s", err.text);
+    /* Without the token that was masked and removed, and the two looks at the text as it is. */
+    const size_t heads = a->layers_run - 4 * a->layers;
+    fprintf(stderr, "ablate: %zu heads of bert-base cost %.1f passes\n", a->layers * a->heads,
+            (double)heads / (double)a->layers);
+    cr_expect_eq(a->layers * a->heads, 144);
+    cr_expect(heads <= 90 * a->layers);
+    bert_ablation_close(&a);
+    bert_session_close(&s);
+    bert_pipeline_close(&p);
+}
+
 /* ---- Edges. ---- */
 
 Test(ablate, no_text_and_one_token) {

@@ -1,6 +1,7 @@
 /* Taps between the steps of a layer: what they show is what the formulas say, looking changes no bit, edits count. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,6 +264,42 @@ Test(taps, alone_or_together) {
         free(alone);
         at += n;
     }
+}
+
+/* Each text alone has what stands for it in the batch's dst: by layer, then text, whatever their lengths are. */
+Test(taps, texts_of_many_lengths) {
+    static const size_t starts[] = {0, 1, 4, 6, 6 + 5, T};
+    enum { N = sizeof starts / sizeof *starts - 1 };
+    const bert_batch batch = {sizeof batch, N, starts, ids, types};
+    for (int site = 0; site < SITES; site++) {
+        bert_tap tap = tap_of((bert_site)site, -1, NULL, 0);
+        tap.dst_len = bert_tap_size(model, &batch, &tap);
+        float *all = tap.dst = malloc(tap.dst_len * sizeof *tap.dst), *alone = malloc(tap.dst_len * sizeof *alone);
+        cr_assert_eq(bert_run(session, &batch, &tap, 1, NULL, &err), BERT_OK, "%s", err.text);
+        const bool once = site == BERT_SITE_POOLER || (site >= BERT_SITE_WORD && site <= BERT_SITE_TYPE);
+        const size_t layers = once ? 1 : site == BERT_SITE_HIDDEN_STATES ? L + 1 : L, a_layer = tap.dst_len / layers;
+        for (size_t i = 0, at = 0; i < N; i++) {
+            const size_t start[2] = {0, starts[i + 1] - starts[i]};
+            const bert_batch one = {sizeof one, 1, start, ids + starts[i], types + starts[i]};
+            bert_tap by_itself = tap_of((bert_site)site, -1, alone, tap.dst_len);
+            const size_t n = bert_tap_size(model, &one, &by_itself) / layers;
+            cr_assert_eq(bert_run(session, &one, &by_itself, 1, NULL, &err), BERT_OK, "%s", err.text);
+            for (size_t l = 0; l < layers; l++)
+                cr_expect(memcmp(all + l * a_layer + at, alone + l * n, n * sizeof *all) == 0, "site %d, text %zu, layer %zu",
+                          site, i, l);
+            at += n;
+        }
+        free(all);
+        free(alone);
+    }
+}
+
+Test(taps, a_size_that_does_not_fit) {
+    const size_t start[2] = {0, (size_t)1 << 33}; /* whose maps would have 2^66 weights */
+    const bert_batch batch = {sizeof batch, 1, start, ids, types};
+    const bert_tap maps = tap_of(BERT_SITE_WEIGHTS, 0, NULL, 0), words = tap_of(BERT_SITE_WORD, 0, NULL, 0);
+    cr_expect_eq(bert_tap_size(model, &batch, &maps), 0);
+    cr_expect_eq(bert_tap_size(model, &batch, &words), start[1] * H);
 }
 
 Test(taps, any_arrangement) {

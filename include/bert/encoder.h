@@ -104,8 +104,9 @@ typedef struct bert_run_options {
 } bert_run_options;
 #define BERT_RUN_OPTIONS_INIT {sizeof(bert_run_options), 0, NULL, 0, NULL, NULL, NULL}
 
-/* Floats that tap->dst needs for this batch; 0 if the tap asks for what the model does not have. Cross-attention is
- * there only with a memory, so its size is bert_run_tap_size's to say. `options` NULL: none. */
+/* Floats that tap->dst needs for this batch; 0 if the tap asks for what the model does not have, or for more than a
+ * size can count. Cross-attention is there only with a memory, so its size is bert_run_tap_size's to say. `options`
+ * NULL: none. */
 BERT_API size_t bert_tap_size(const bert_model *model, const bert_batch *batch, const bert_tap *tap);
 BERT_API size_t bert_run_tap_size(const bert_model *model, const bert_batch *batch, const bert_tap *tap,
                                   const bert_run_options *options);

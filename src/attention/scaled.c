@@ -104,7 +104,7 @@ bert_status bert_attention_compute(const bert_attention *a, const bert_compute *
     const bert_attend head = head_of(a, 0, NULL);
     const bool is_long = bert_attend_blocks(&head) >= 4 * compute->slots;
     const size_t shared = is_long ? bert_round_up(bert_attend_packed(&head), LINE) : 0;
-    j.slot_floats = is_long ? bert_attend_block_scratch(&head) : bert_attend_scratch(compute->kernels, &head);
+    j.slot_floats = is_long ? bert_attend_block_scratch(&head) : bert_attend_scratch(&head);
     TRY(bert_compute_scratch(compute, &arena, shared, &j.slot_floats, err));
     j.packed = arena.data;
     j.scratch = arena.data + shared;

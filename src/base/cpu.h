@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 typedef struct bert_cpu {
-    bool avx2_fma; /* AVX2, FMA, F16C, and the OS saves ymm (XCR0) */
+    bool avx2_fma; /* AVX2, FMA, and the OS saves ymm (XCR0) */
     bool avx512;   /* AVX-512 F, DQ, BW, VL, and the OS saves zmm and k */
     bool neon;
 } bert_cpu;

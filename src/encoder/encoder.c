@@ -106,6 +106,7 @@ static bert_status run(bert_pass *pass, bert_error *err) {
     TRY(bert_taps_plan(pass, err));
     TRY(bert_model_weights(pass->session->model, &pass->session->weights, &pass->packed, err));
     TRY(bert_session_reserve(pass, err));
+    bert_taps_place(pass);
     TRY(run_layers(pass, err));
     return pass->packed ? BERT_OK : bert_model_unchanged(pass->session->model, err);
 }

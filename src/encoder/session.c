@@ -51,7 +51,7 @@ static size_t slot_floats(const bert_pass *pass) {
     const bert_linear widest[] = {
         {.t = t, .n = 3 * h, .k = h}, {.t = t, .n = h, .k = h}, {.t = t, .n = f, .k = h}, {.t = t, .n = h, .k = f}};
     const bert_attend attend = {.tq = pass->longest, .tk = keys, .d = d, .steps = BERT_ATTEND_ALL};
-    size_t floats = bert_attend_scratch(s->kernels, &attend);
+    size_t floats = bert_attend_scratch(&attend);
     for (size_t i = 0; i < sizeof widest / sizeof *widest; i++)
         floats = larger(floats, bert_linear_scratch(s->kernels, &widest[i]));
     floats = bert_round_up(floats, LINE);
@@ -89,13 +89,16 @@ bert_status bert_session_reserve(bert_pass *pass, bert_error *err) {
     const size_t slots = (size_t)bert_parallel_width(s->workers), slot = slot_floats(pass);
     const size_t keys = larger(pass->longest, pass->longest_memory);
     const size_t inner_stride = stride_of(f);
-    size_t total = 0, hidden, sum, work, pooled, memory_kv, scores, weights, by_head, scratch;
+    const size_t starts = pass->keep_maps ? pass->batch->n + 1 : 0, size_floats = sizeof(size_t) / sizeof(float);
+    size_t total = 0, hidden, sum, work, pooled, memory_kv, scores, weights, by_head, map_start, cross_start, scratch;
     const bool fits = plan(&total, &hidden, t, h, 1) && plan(&total, &sum, t, h, 1) &&
                       plan(&total, &work, t, larger(4 * h, inner_stride), 1) && plan(&total, &pooled, pass->batch->n, h, 1) &&
                       plan(&total, &memory_kv, pass->memory_tokens, 2 * h, 1) &&
                       plan(&total, &scores, maps, pass->longest, keys) &&
                       plan(&total, &weights, maps, pass->longest, keys) &&
                       plan(&total, &by_head, results, pass->longest, h) &&
+                      plan(&total, &map_start, starts, size_floats, 1) &&
+                      plan(&total, &cross_start, starts, size_floats, 1) &&
                       plan(&total, &scratch, slots, slot, 1);
     if (!fits) return bert_fail(err, BERT_NO_MEMORY, "a pass over %zu tokens does not fit the address space", t);
     TRY(grow(s, total, err));
@@ -112,6 +115,8 @@ bert_status bert_session_reserve(bert_pass *pass, bert_error *err) {
         .scores = maps ? base + scores : NULL,
         .weights = maps ? base + weights : NULL,
         .by_head = results ? base + by_head : NULL,
+        .map_start = (size_t *)(void *)(base + map_start), /* whole cache lines, as every buffer */
+        .cross_start = (size_t *)(void *)(base + cross_start),
         .scratch = base + scratch,
         .slot_floats = slot,
     };

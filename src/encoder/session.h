@@ -23,6 +23,7 @@ typedef struct bert_buffers {
     float *scores;  /* [A, T, Tk] of one text, only if a tap wants to look: else NULL */
     float *weights; /* likewise */
     float *by_head; /* [1 or 2, A, T, H] of one text: W_O's results by heads, and before an edit; NULL: not asked for */
+    size_t *map_start, *cross_start; /* [n+1]: ΣT² and ΣT·Tm of the texts before; set if a tap keeps maps */
     float *scratch; /* [slots, slot_floats] */
     size_t slot_floats;
 } bert_buffers;
@@ -53,6 +54,7 @@ typedef struct bert_pass {
     bool need_last_ffn; /* false: nobody asks for anything behind the last layer's attention */
     bool need_pooler;
     bool look_at_maps;  /* a tap's `got` wants scores or weights */
+    bool keep_maps;     /* a tap's `dst` does */
     size_t by_head;     /* arrays [A, T, H] that taps need: 2 if they may edit */
     bool packed;        /* the matrices are in memory; else they are read from the file, block by block */
     bert_buffers b;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/size.h"
 
 enum shape { ROWS /* [T, H] */, WIDE /* [T, F] */, HEADS /* [A, T, D] */, RESULTS /* [A, T, H] */, MAPS /* [A, T, T] */,
              CROSS_MAPS /* [A, T, Tm] */, VECTOR /* [H] */ };
@@ -88,13 +89,6 @@ static size_t units(const bert_config *c, const bert_tap *tap) {
     return has_heads(tap->site) && tap->head < 0 ? c->heads : 1;
 }
 
-/* Floats of texts [0, last) in one layer. */
-static size_t layer_floats(const extent *e, const bert_tap *tap, size_t last) {
-    size_t floats = 0;
-    for (size_t i = 0; i < last; i++) floats += units(e->config, tap) * unit_floats(e, tap->site, i);
-    return floats;
-}
-
 /* -1 is all n of them. */
 static bool is_index(int32_t i, size_t n) {
     return i == -1 || (i >= 0 && (size_t)i < n);
@@ -106,8 +100,15 @@ static bool tap_fits(const bert_config *c, const bert_tap *tap) {
            (!has_heads(tap->site) || is_index(tap->head, c->heads));
 }
 
-static size_t tap_floats(const extent *e, const bert_tap *tap) {
-    return layer_floats(e, tap, e->batch->n) * (tap->layer < 0 ? site_layers(e->config, tap->site) : 1);
+/* Floats of all that the tap is given; false if they are more than a size can count. */
+static bool tap_floats(size_t *floats, const extent *e, const bert_tap *tap) {
+    const size_t layers = tap->layer < 0 ? site_layers(e->config, tap->site) : 1;
+    size_t sum = 0, unit;
+    for (size_t i = 0; i < e->batch->n; i++) {
+        const size_t rows = SITES[tap->site].shape == VECTOR ? 1 : tokens_of(e, i);
+        if (!bert_size_mul(&unit, rows, row_floats(e, tap->site, i)) || !bert_size_add(&sum, sum, unit)) return false;
+    }
+    return bert_size_mul(floats, sum, units(e->config, tap)) && bert_size_mul(floats, *floats, layers);
 }
 
 size_t bert_run_tap_size(const bert_model *model, const bert_batch *batch, const bert_tap *tap,
@@ -117,7 +118,8 @@ size_t bert_run_tap_size(const bert_model *model, const bert_batch *batch, const
     if (!tap_fits(e.config, tap) || (tap->site == BERT_SITE_POOLER && !bert_model_has_pooler(model)) ||
         (SITES[tap->site].shape == CROSS_MAPS && !e.config->cross_attention))
         return 0;
-    return tap_floats(&e, tap);
+    size_t floats;
+    return tap_floats(&floats, &e, tap) ? floats : 0;
 }
 
 size_t bert_tap_size(const bert_model *model, const bert_batch *batch, const bert_tap *tap) {
@@ -153,7 +155,10 @@ static bert_status check_tap(const bert_pass *pass, const bert_tap *tap, size_t 
     if (SITES[tap->site].shape == CROSS_MAPS && !e.memory_start)
         return bert_fail(err, BERT_NOT_FOUND, "tap %zu: %s: the pass was given no memory to attend to", number,
                          SITES[tap->site].name);
-    const size_t needed = tap_floats(&e, tap);
+    size_t needed = 0;
+    if (tap->dst && !tap_floats(&needed, &e, tap))
+        return bert_fail(err, BERT_INVALID_ARGUMENT, "tap %zu: %s of this batch does not fit the address space", number,
+                         SITES[tap->site].name);
     if (tap->dst && tap->dst_len < needed)
         return bert_fail(err, BERT_INVALID_ARGUMENT, "tap %zu: dst has room for %zu floats, %s needs %zu", number,
                          tap->dst_len, SITES[tap->site].name, needed);
@@ -173,6 +178,7 @@ static void plan_tap(bert_pass *pass, const bert_tap *tap) {
     const bool rest = SITES[tap->site].rest;
     if (tap->site == BERT_SITE_POOLER) pass->need_pooler = true;
     if (is_map(tap->site) && tap->got) pass->look_at_maps = true;
+    if (is_map(tap->site) && tap->dst) pass->keep_maps = true;
     if (SITES[tap->site].shape == RESULTS && by_head > pass->by_head) pass->by_head = by_head;
     if (layers > pass->layers) pass->need_last_ffn = rest;
     else if (layers == pass->layers) pass->need_last_ffn |= rest;
@@ -189,11 +195,33 @@ bert_status bert_taps_plan(bert_pass *pass, bert_error *err) {
 
 /* ---- Handing out. ---- */
 
+void bert_taps_place(bert_pass *pass) {
+    const extent e = extent_of(pass);
+    size_t *own = pass->b.map_start, *cross = pass->b.cross_start;
+    if (!pass->keep_maps) return;
+    own[0] = cross[0] = 0;
+    for (size_t i = 0; i < pass->batch->n; i++) {
+        own[i + 1] = own[i] + unit_floats(&e, BERT_SITE_WEIGHTS, i);
+        cross[i + 1] = cross[i] + unit_floats(&e, BERT_SITE_CROSS_WEIGHTS, i);
+    }
+}
+
+/* Floats of one head of texts [0, text) in one layer. */
+static size_t floats_before(const bert_pass *pass, int32_t site, size_t text) {
+    const extent e = extent_of(pass);
+    switch (SITES[site].shape) {
+    case MAPS: return pass->b.map_start[text];
+    case CROSS_MAPS: return pass->b.cross_start[text];
+    case VECTOR: return text * row_floats(&e, site, 0);
+    default: return pass->batch->start[text] * row_floats(&e, site, 0);
+    }
+}
+
 /* Where the tap's dst has this text of this layer. */
 static float *place_of(const bert_pass *pass, const bert_tap *tap, size_t layer, size_t text) {
-    const extent e = extent_of(pass);
-    const size_t before = tap->layer < 0 ? layer : 0;
-    return tap->dst + before * layer_floats(&e, tap, pass->batch->n) + layer_floats(&e, tap, text);
+    const size_t each = units(pass->session->config, tap), before = tap->layer < 0 ? layer : 0;
+    return tap->dst + each * (before * floats_before(pass, tap->site, pass->batch->n) +
+                              floats_before(pass, tap->site, text));
 }
 
 static void copy_view(float *dst, const bert_view *v) {

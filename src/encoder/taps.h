@@ -7,6 +7,9 @@
 /* Checks every tap against model and batch, and sets what the pass needs to compute for them. */
 BERT_MUST_USE bert_status bert_taps_plan(bert_pass *pass, bert_error *err);
 
+/* Where maps go in what taps keep: fills map_start and cross_start of the reserved buffers. */
+void bert_taps_place(bert_pass *pass);
+
 /* Whether anybody asked for the site in this layer. */
 bool bert_taps_wanted(const bert_pass *pass, bert_site site, size_t layer);
 

@@ -36,8 +36,7 @@ size_t bert_attend_block_scratch(const bert_attend *attend) {
     return QUERY_ROWS * (score_stride(attend) + padded(attend->d));
 }
 
-size_t bert_attend_scratch(const bert_kernels *kernels, const bert_attend *attend) {
-    (void)kernels;
+size_t bert_attend_scratch(const bert_attend *attend) {
     return bert_attend_packed(attend) + bert_attend_block_scratch(attend);
 }
 

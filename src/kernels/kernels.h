@@ -79,7 +79,7 @@ typedef struct bert_attend {
     unsigned steps;
     size_t tq, tk, d;
 } bert_attend;
-size_t bert_attend_scratch(const bert_kernels *kernels, const bert_attend *attend);
+size_t bert_attend_scratch(const bert_attend *attend);
 void bert_attend_run(const bert_kernels *kernels, const bert_attend *attend, float *scratch);
 
 /* The same in two parts, so that several workers can share one long head: k and v are packed once into `packed`

@@ -146,7 +146,7 @@ static void run_head(const bert_kernels *kernels, test_head *head, unsigned keep
                           .steps = BERT_ATTEND_ALL, .tq = head->tq, .tk = head->tk, .d = head->d};
     if (keep & BERT_ATTEND_SCORES) attend.scores = head->scores;
     if (keep & BERT_ATTEND_WEIGHTS) attend.weights = head->weights;
-    float *scratch = floats(bert_attend_scratch(kernels, &attend));
+    float *scratch = floats(bert_attend_scratch(&attend));
     if (keep == BERT_ATTEND_ALL) /* one step after another, over what was kept */
         for (unsigned step = BERT_ATTEND_SCORES; step < BERT_ATTEND_ALL; step *= 2) {
             attend.steps = step;
