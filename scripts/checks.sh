@@ -173,6 +173,14 @@ check_python() {
     PYTHONPATH=$(echo "$venv"/lib/python3*/site-packages) python3 $tests/bertviz_takes_it.py
 }
 
+# check_clients: bert serve and the clients that people have for such servers.
+check_clients() {
+    use_venv .venv-clients openai==3.57.0 huggingface_hub==2.4.0 numpy==2.4.6
+    build release gcc --prefix="$PWD/$WORK/prefix"
+    python3 tests/check_clients.py $WORK/release/tools/bert tests/data/models/tiny-bert \
+        tests/data/models/tiny-bert-reranker
+}
+
 # check_page: the pages of attention and of ablation in Debian's Chromium.
 check_page() {
     need_packages chromium chromium-driver fonts-dejavu-core

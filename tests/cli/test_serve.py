@@ -144,10 +144,10 @@ class TextEmbeddingsInference(WithServer):
             status, said = self.server.refused("/embed", value)
             self.assertEqual(status, expected, (value, said))
         for method, path, expected in (("POST", "/nothing", 404), ("GET", "/embed", 405), ("PUT", "/embed", 405),
-                                       ("POST", "/health", 405), ("GET", "/embed/", 404), ("HEAD", "/health", 200)):
+                                       ("POST", "/health", 405), ("PUT", "/", 405), ("GET", "/embed/", 404), ("HEAD", "/health", 200)):
             status, headers, _ = self.server.ask(method, path, "{}" if method == "POST" else None)
             self.assertEqual(status, expected, (method, path))
-            self.assertEqual(headers["Allow"], {405: "POST" if "embed" in path else "GET"}.get(expected))
+            self.assertEqual(headers["Allow"], {405: {"/": "GET, POST", "/embed": "POST"}.get(path, "GET")}.get(expected))
 
 
 class SentenceModels(Case):

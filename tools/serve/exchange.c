@@ -9,6 +9,7 @@
 
 static const route routes[] = {
     {"GET", "/", page_front, NULL, 1},
+    {"POST", "/", tei_embed, tei_embed_done, 0}, /* where huggingface_hub's client sends it */
     {"GET", "/health", tei_health, NULL, 1},
     {"GET", "/info", tei_info, NULL, 0},
     {"GET", "/metrics", metrics_begin, NULL, 0},
@@ -30,16 +31,18 @@ const route *route_at(size_t i) {
     return &routes[i];
 }
 
-int route_find(const route **found, const char *method, const char *path, const char **allowed) {
+static int is_method(const route *r, const char *method) {
+    return strcmp(r->method, method) == 0 || (strcmp(method, "HEAD") == 0 && strcmp(r->method, "GET") == 0);
+}
+
+int route_find(const route **found, const char *method, const char *path, buffer *allowed) {
     for (size_t i = 0; i < ROUTES; i++) {
         if (strcmp(routes[i].path, path) != 0) continue;
         *found = &routes[i];
-        *allowed = routes[i].method;
-        if (strcmp(routes[i].method, method) == 0 || (strcmp(method, "HEAD") == 0 && strcmp(*allowed, "GET") == 0))
-            return 0;
-        return 405;
+        if (is_method(*found, method)) return 0;
+        buffer_print(allowed, allowed->len ? ", %s" : "%s", routes[i].method);
     }
-    return 404;
+    return *found ? 405 : 404;
 }
 
 /* https://platform.openai.com/docs/guides/error-codes, and text-embeddings-inference's ErrorResponse. */
@@ -133,6 +136,7 @@ void exchange_close(exchange **at) {
     x->of->looks -= (size_t)x->is_look;
     job_close(&x->job);
     buffer_close(&x->body);
+    buffer_close(&x->allowed);
     buffer_close(&x->answer);
     free(x);
     *at = NULL;

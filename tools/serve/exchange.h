@@ -22,6 +22,7 @@ typedef struct exchange {
     service *of;
     const struct route *route; /* NULL: no such path */
     buffer body;
+    buffer allowed; /* methods, where the request had another */
     job *job; /* has been given to the queue; NULL: none */
     int status; /* of the answer; 0: there is none yet */
     const char *type;
@@ -43,9 +44,9 @@ typedef struct route {
     int open_to_all; /* no key is asked for */
 } route;
 
-/* Sets *found to what a request asks for. 0: there is one; else the status to answer with (404, 405), and with 405
- * *allowed is what may be asked. */
-int route_find(const route **found, const char *method, const char *path, const char **allowed);
+/* Sets *found, which is NULL, to what a request asks for. 0: there is one; else the status to answer with: 404, or 405
+ * with the methods that it has in `allowed`. */
+int route_find(const route **found, const char *method, const char *path, buffer *allowed);
 size_t route_count(void);
 const route *route_at(size_t i);
 

@@ -59,7 +59,7 @@ static void count(const exchange *x) {
 }
 
 /* Sends the answer, which becomes libmicrohttpd's. */
-static enum MHD_Result send_answer(const responder *to, exchange *x, struct MHD_Connection *c, const char *allowed) {
+static enum MHD_Result send_answer(const responder *to, exchange *x, struct MHD_Connection *c) {
     size_t n = x->answer.len;
     struct MHD_Response *r = MHD_create_response_from_buffer(n, x->answer.data, MHD_RESPMEM_MUST_FREE);
     if (!r) return MHD_NO;
@@ -68,7 +68,7 @@ static enum MHD_Result send_answer(const responder *to, exchange *x, struct MHD_
     MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
     if (x->status == 429 || x->status == 503) MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     if (x->status == 401) MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
-    if (x->status == 405) MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, allowed);
+    if (x->status == 405) MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, x->allowed.data);
     if (to->draining || to->peers->at[x->descriptor].last)
         MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
     add_facts(r, x);
@@ -82,8 +82,7 @@ static enum MHD_Result send_answer(const responder *to, exchange *x, struct MHD_
 /* The body is there. */
 static enum MHD_Result begin(const responder *to, exchange *x, struct MHD_Connection *c, const char *url,
                              const char *method) {
-    const char *allowed = NULL;
-    int wrong = route_find(&x->route, method, path_of(url), &allowed);
+    int wrong = route_find(&x->route, method, path_of(url), &x->allowed);
     if (to->draining)
         exchange_fail(x, 503, "the server is shutting down");
     else if (!is_allowed(x, c))
@@ -93,10 +92,10 @@ static enum MHD_Result begin(const responder *to, exchange *x, struct MHD_Connec
     else if (wrong == 404)
         exchange_fail(x, 404, "there is nothing here (/ in a browser, /v1/embeddings, /embed, /attention, …)");
     else if (wrong)
-        exchange_fail(x, 405, "expected the method %s", allowed);
+        exchange_fail(x, 405, "expected the method %s", x->allowed.data);
     else
         x->route->begin(x);
-    if (x->status) return send_answer(to, x, c, allowed);
+    if (x->status) return send_answer(to, x, c);
     MHD_suspend_connection(c);
     peers_enter(to->peers, x->descriptor, PEER_WORK);
     to->peers->at[x->descriptor].work = x;
@@ -130,7 +129,7 @@ enum MHD_Result respond(void *cls, struct MHD_Connection *c, const char *url, co
     if (*size) return take_body(x, data, size);
     if (!x->job) return begin(to, x, c, url, method);
     x->route->end(x);
-    return send_answer(to, x, c, NULL);
+    return send_answer(to, x, c);
 }
 
 void respond_completed(void *cls, struct MHD_Connection *c, void **place, enum MHD_RequestTerminationCode why) {
