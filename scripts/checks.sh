@@ -3,7 +3,7 @@
 # a line `N passed, N failed` in the output says how many tests it was, else it counts as one.
 
 WORK=build-check
-CHECK_PACKAGES=(g++ clang libclang-rt-14-dev llvm libcriterion-dev python3-venv)
+CHECK_PACKAGES=(curl g++ clang libclang-rt-14-dev llvm libcriterion-dev python3-venv)
 CHECK_MODULES=(numpy==2.4.6 safetensors==0.8.0)
 
 # use_venv FOLDER MODULE…: a virtual environment with these modules comes first in PATH.

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import sys
+import tempfile
 import unittest
 import urllib.request
 
@@ -52,14 +53,16 @@ class OpenAI(unittest.TestCase):
             for ask in ({"input": []}, {"input": "a", "dimensions": 10 ** 6}):
                 with self.assertRaises(openai.UnprocessableEntityError):
                     client.embeddings.create(model="x", **ask)
-        key = pathlib.Path(self._testMethodName)
-        key.write_text("secret\n", encoding="utf-8")
-        self.addCleanup(key.unlink)
-        with Server("--api-key-file", str(key), model=MODEL) as server:
-            with self.assertRaises(openai.AuthenticationError):
-                self.client(server).embeddings.create(model="x", input="a")
-            client = openai.OpenAI(base_url=server.address + "/v1", api_key="secret")
-            self.assertEqual(len(client.embeddings.create(model="x", input="a").data), 1)
+
+    def test_key(self):
+        with tempfile.NamedTemporaryFile("w") as key:
+            key.write("secret\n")
+            key.flush()
+            with Server("--api-key-file", key.name, model=MODEL) as server:
+                with self.assertRaises(openai.AuthenticationError):
+                    self.client(server).embeddings.create(model="x", input="a")
+                client = openai.OpenAI(base_url=server.address + "/v1", api_key="secret")
+                self.assertEqual(len(client.embeddings.create(model="x", input="a").data), 1)
 
 
 class TextEmbeddingsInference(unittest.TestCase):
