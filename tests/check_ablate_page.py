@@ -37,7 +37,8 @@ class Ablation(Browsing):
     def bars(self):
         """Label, numbers and bars' widths in % of each row."""
         return self.browser.run("return [...document.querySelectorAll('#token-bars tbody tr')].map((r) => [r.querySelector('th').innerText,"
-                                "[...r.querySelectorAll('span')].map((c) => Number(c.innerText)), [...r.querySelectorAll('i')].map((c) => parseFloat(c.style.width))])")
+                                "[...r.querySelectorAll('span')].map((c) => Number(c.innerText)),"
+                                "[...r.querySelectorAll('i')].map((c) => parseFloat(c.style.width))])")
 
     def focus(self, css):
         self.browser.run("document.querySelector(arguments[0]).focus()", css)

@@ -145,6 +145,7 @@ static int read_memory(job *j) {
     TRY(memory_read(&j->memory, &j->memory_start[1], s->memory, info->hidden));
     j->engine.run.memory = j->memory;
     j->engine.run.memory_start = j->memory_start;
+    j->wanted[SITE_CROSS_SCORES] = j->wanted[SITE_SCORES];
     j->wanted[SITE_CROSS] = j->wanted[SITE_WEIGHTS] && j->kind != &writer_html && j->kind != &writer_bertviz;
     return 0;
 }
@@ -346,7 +347,8 @@ static const option own_options[] = {
     {"view", 0, OPTION_TEXT, AT(view), 0, "VIEW",
      "page: how it opens: head, model, neuron or map; map,layer=3,head=5 (what stands behind # in its address)"},
     {"memory", 0, OPTION_TEXT, AT(memory), 0, "FILE.npy",
-     "decoders: [Tm, H], the states that cross-attention looks at; adds cross_attentions to the weights"},
+     "decoders: [Tm, H], the states that cross-attention looks at; adds cross_attentions to weights, cross_scores to "
+     "scores"},
     {"ids", 0, OPTION_TEXT, AT(ids), 0, "FILE", "token ids instead of a text: npy, or a JSON list"},
     {0}};
 static const option *const options[] = {own_options,    options_model,    options_tokenizer_file,

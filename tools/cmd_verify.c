@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "engine.h"
 #include "json_out.h"
+#include "memory.h"
 #include "output/sink.h"
 #include "reference.h"
 #include "results.h"
@@ -26,6 +27,8 @@ typedef struct job {
     bert_tap *taps;
     float *last, *pooler; /* [T, H], [H] of the sequence, for the embedding */
     float *vector;        /* [dim] */
+    float *memory;        /* [Tm, H] of --memory */
+    size_t memory_rows;
     double *theirs;
     /* the sequence that is being compared */
     const sequence *now;
@@ -62,6 +65,7 @@ static int compare_view(job *j, target *t, const bert_view *view) {
     int fits = t->rank == rank + 1 && j->row < t->dim[0];
     for (int i = 0; i < rank && fits; i++) {
         int tokens = (view->site != BERT_SITE_POOLER) && (rank == 2 ? i == 0 : i > 0) && have[i] == j->now->n;
+        tokens |= i == 2 && (view->site == BERT_SITE_CROSS_SCORES || view->site == BERT_SITE_CROSS_WEIGHTS);
         fits = tokens ? dim[i] >= have[i] : dim[i] == have[i];
     }
     if (!fits) return shape_differs(j, t, view);
@@ -139,14 +143,19 @@ static size_t make_taps(job *j, int embeds) {
     return n + 1;
 }
 
-static int compare_sequence(job *j, const sequence *q) {
+/* `memory` [rows, H]: what a decoder looks at; NULL: that of --memory, if there is one. */
+static int compare_sequence(job *j, const sequence *q, const float *memory, size_t rows) {
     target *embedding = embedding_target(j);
+    const size_t memory_start[2] = {0, memory ? rows : j->memory_rows};
+    bert_run_options options = j->engine.run;
     bert_error err;
     size_t start[2] = {0, q->n};
     bert_batch batch = {sizeof batch, 1, start, q->ids, q->types};
     j->now = q;
     size_t n_taps = make_taps(j, embedding != NULL);
-    bert_status ran = bert_run(j->engine.session, &batch, j->taps, n_taps, &j->engine.run, &err);
+    options.memory = memory ? memory : j->memory;
+    options.memory_start = memory_start;
+    bert_status ran = bert_run(j->engine.session, &batch, j->taps, n_taps, &options, &err);
     if (j->status) return j->status;
     if (ran) return say_failure(&err);
     return embedding ? compare_embedding(j, embedding) : 0;
@@ -168,7 +177,7 @@ static int compare_own_inputs(job *j) {
         j->text = in->text;
         j->row = in->row;
         j->number = i;
-        TRY(compare_sequence(j, &q));
+        TRY(compare_sequence(j, &q, in->memory, in->memory_rows));
     }
     return 0;
 }
@@ -188,7 +197,7 @@ static int compare_given_inputs(job *j) {
         }
         for (size_t i = 0; i < j->n_sequences; i++) {
             j->row = j->number = w->done + i;
-            TRY(compare_sequence(j, &j->sequences[i]));
+            TRY(compare_sequence(j, &j->sequences[i], NULL, 0));
         }
     } while (!w->at_end);
     return 0;
@@ -256,7 +265,8 @@ static int work(job *j) {
         return say_usage("--format %s: expected text or json", s->format);
     if (!s->against) return say_usage("verify needs --against FILE: outputs as safetensors or npy");
     TRY(sink_open(&j->out, s->output));
-    TRY(engine_open(&j->engine, s, ENGINE_PIPELINE));
+    TRY(engine_open(&j->engine, s, ENGINE_PIPELINE | ENGINE_DECODERS));
+    if (s->memory) TRY(memory_read(&j->memory, &j->memory_rows, s->memory, j->engine.info.hidden));
     TRY(reference_open(&j->file, s->against, &j->engine.info));
     if (j->file.n_inputs && !s->n_texts && !s->ids)
         TRY(compare_own_inputs(j));
@@ -282,6 +292,7 @@ static int run(const settings *s) {
     free(j.last);
     free(j.pooler);
     free(j.vector);
+    free(j.memory);
     free(j.theirs);
     return status;
 }
@@ -291,6 +302,8 @@ static const option own_options[] = {
     {"against", 0, OPTION_TEXT, AT(against), 0, "FILE",
      "safetensors (names f64.*, f32.* or plain) or npy ([N, H], [N, T, H])"},
     {"tolerance", 0, OPTION_REAL, AT(tolerance), 0, "X", "largest difference that is allowed; default 1e-4"},
+    {"memory", 0, OPTION_TEXT, AT(memory), 0, "FILE.npy",
+     "decoders: [Tm, H], what they look at where the file has no encoder_hidden_states"},
     {"ids", 0, OPTION_TEXT, AT(ids), 0, "FILE", "token ids instead of texts: npy, or JSON lists, one a line"},
     {0}};
 static const option *const options[] = {own_options,    options_model,   options_tokenizer_file, options_input,

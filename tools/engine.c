@@ -118,7 +118,7 @@ static int check_decoder(const engine *e, const settings *s, int parts) {
     const char *path;
     if (!e->info.is_decoder || parts & ENGINE_DECODERS) return 0;
     TRY(engine_model_path(s, &path));
-    return say_error("%s/config.json: is_decoder is true: decoders are run by `bert attention` only", path);
+    return say_error("%s/config.json: is_decoder is true: decoders are run by `bert attention` and `bert verify` only", path);
 }
 
 int engine_open(engine *e, const settings *s, int parts) {

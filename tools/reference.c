@@ -106,6 +106,45 @@ static reference_input *add_input(reference *r, long text, size_t row) {
     return in;
 }
 
+/* How many of a mask's first n entries are on; the rest must be off. */
+static int count_mask(const reference *r, const char *name, const int64_t *mask, size_t n, size_t *kept) {
+    for (*kept = 0; *kept < n && mask[*kept];) (*kept)++;
+    for (size_t i = *kept; i < n; i++)
+        if (mask[i])
+            return say_error("%s: %s has gaps or padding on the left, which is not compared", r->path, name);
+    return 0;
+}
+
+static int count_memory(const reference *r, const bert_tensor_info *mask, size_t row, size_t rows, size_t *kept) {
+    *kept = rows;
+    if (!mask || row >= mask->shape[0] || mask->shape[1] != rows) return 0;
+    int64_t *x = need(rows, sizeof *x);
+    int status = read_integers(r, mask, row * rows, x, rows);
+    if (!status) status = count_mask(r, "encoder_attention_mask", x, rows, kept);
+    free(x);
+    return status;
+}
+
+/* What a decoder looked at: row `row` of encoder_hidden_states [B, Tm, H], as far as encoder_attention_mask keeps
+ * it. */
+static int take_memory(const reference *r, const char *prefix, reference_input *in, size_t row) {
+    buffer full = {0};
+    bert_error err;
+    buffer_print(&full, "%sencoder_hidden_states", prefix);
+    const bert_tensor_info *states = bert_safetensors_find(r->file, full.data);
+    buffer_close(&full);
+    if (!states || states->rank != 3 || row >= states->shape[0]) return 0;
+    const size_t rows = states->shape[1], width = states->shape[2];
+    if (width != r->hidden)
+        return say_error("%s: encoder_hidden_states has %zu columns, the model %zu", r->path, width, r->hidden);
+    TRY(count_memory(r, find_integers(r, prefix, "encoder_attention_mask", NULL), row, rows, &in->memory_rows));
+    if (in->memory_rows == 0) return 0;
+    in->memory = need(in->memory_rows * width, sizeof *in->memory);
+    if (bert_safetensors_read_f32(r->file, states, row * rows * width, in->memory, in->memory_rows * width, &err))
+        return say_failure(&err);
+    return 0;
+}
+
 /* Row `row` of input_ids [B, T]: the tokens that the mask keeps, which have to be the first ones. */
 static int take_row(reference *r, const char *prefix, long text, const bert_tensor_info *ids, size_t row) {
     const bert_tensor_info *mask = find_integers(r, prefix, "attention_mask", ids);
@@ -118,10 +157,7 @@ static int take_row(reference *r, const char *prefix, long text, const bert_tens
     int status = read_integers(r, ids, row * width, x, width);
     if (!status && mask) status = read_integers(r, mask, row * width, x + width, width);
     if (!status && types) status = read_integers(r, types, row * width, x + 2 * width, width);
-    while (n < width && x[width + n]) n++;
-    for (size_t i = n; i < width && !status; i++)
-        if (x[width + i])
-            status = say_error("%s: attention_mask has gaps or padding on the left, which is not compared", r->path);
+    if (!status) status = count_mask(r, "attention_mask", x + width, width, &n);
     in->ids = need(n, sizeof *in->ids);
     in->types = need(n, sizeof *in->types);
     in->n = n;
@@ -130,7 +166,7 @@ static int take_row(reference *r, const char *prefix, long text, const bert_tens
         in->types[i] = x[2 * width + i] < 0 || x[2 * width + i] > INT32_MAX ? -1 : (int32_t)x[2 * width + i];
     }
     free(x);
-    return status;
+    return status ? status : take_memory(r, prefix, in, row);
 }
 
 /* The inputs under one prefix: "" or "3."; *found = 0 if there are none. */
@@ -230,7 +266,7 @@ static int open_safetensors(reference *r, const bert_model_info *info) {
 }
 
 int reference_open(reference *r, const char *path, const bert_model_info *info) {
-    *r = (reference){.path = path};
+    *r = (reference){.path = path, .hidden = info->hidden};
     lines l;
     TRY(lines_open(&l, path));
     int status = lines_peek(&l, 6);
@@ -260,6 +296,7 @@ void reference_close(reference *r) {
         free(r->inputs[i].types);
         free(r->inputs[i].a);
         free(r->inputs[i].b);
+        free(r->inputs[i].memory);
     }
     free(r->inputs);
     free(r->targets);

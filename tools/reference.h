@@ -27,10 +27,13 @@ typedef struct reference_input {
     int32_t *ids, *types; /* [n]; NULL: the text */
     size_t n;
     char *a, *b; /* the text and its pair; NULL: none */
+    float *memory; /* [memory_rows, H]: encoder_hidden_states; NULL: none */
+    size_t memory_rows;
 } reference_input;
 
 typedef struct reference {
     const char *path;
+    size_t hidden; /* the model's */
     bert_safetensors *file; /* NULL: npy */
     float *array;           /* the npy file's values */
     target *targets;

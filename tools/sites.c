@@ -4,7 +4,7 @@
 
 const site_name site_names[SITES + 1] = {
     [SITE_WEIGHTS] = {"weights", "attentions", BERT_SITE_WEIGHTS},
-    {"scores", "scores", BERT_SITE_SCORES},
+    [SITE_SCORES] = {"scores", "scores", BERT_SITE_SCORES},
     [SITE_QUERY] = {"query", "query", BERT_SITE_QUERY},
     [SITE_KEY] = {"key", "key", BERT_SITE_KEY},
     {"value", "value", BERT_SITE_VALUE},
@@ -22,6 +22,7 @@ const site_name site_names[SITES + 1] = {
     {"ffn_output", "ffn_output", BERT_SITE_FFN_OUTPUT},
     {"ffn_sum", "ffn_sum", BERT_SITE_FFN_SUM},
     [SITE_CROSS] = {"cross_weights", "cross_attentions", BERT_SITE_CROSS_WEIGHTS},
+    [SITE_CROSS_SCORES] = {"cross_scores", "cross_scores", BERT_SITE_CROSS_SCORES},
     {0}};
 
 int site_comes_once(bert_site site) {

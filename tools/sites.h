@@ -11,8 +11,8 @@ typedef struct site_name {
     bert_site site;
 } site_name;
 
-/* Places in the table. The last one is not for --what: it comes with weights. */
-enum { SITE_WEIGHTS = 0, SITE_QUERY = 2, SITE_KEY = 3, SITE_CROSS = 18, SITES };
+/* Places in the table. The last two are not for --what: they come with scores and weights. */
+enum { SITE_WEIGHTS, SITE_SCORES, SITE_QUERY, SITE_KEY, SITE_CROSS = 18, SITE_CROSS_SCORES, SITES };
 
 /* Ended by what NULL. */
 extern const site_name site_names[SITES + 1];

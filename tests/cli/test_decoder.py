@@ -67,7 +67,6 @@ class Decoder(Case):
     def test_refused(self):
         self.refused(1, "is_decoder", "encode", "-m", DECODER, "a")
         self.refused(1, "is_decoder", "encode", "-m", DECODER, "--what", "hidden_states", "a")
-        self.refused(1, "is_decoder", "verify", "-m", DECODER, "--against", str(REFERENCE))
         self.refused(1, "no cross-attention", "attention", "-m", TINY, "--memory", self.memory, "a")
         for no_npy in (str(REFERENCE), "/dev/zero", "/dev/null"):
             self.refused(1, "not a memory", "attention", "-m", DECODER, "--memory", no_npy, "a")
@@ -77,6 +76,21 @@ class Decoder(Case):
         cut = self.folder / "cut.npy"
         cut.write_bytes((self.folder / "memory.npy").read_bytes()[:-4])
         self.refused(1, "expected 640 numbers", "attention", "-m", DECODER, "--memory", str(cut), "a")
+
+    def test_verify(self):
+        (said,) = [json.loads(bert("verify", "-m", DECODER, "--against", str(REFERENCE), "--format", "json", check=0).stdout)]
+        self.assertEqual({x["name"] for x in said}, {f"{name}.{layer}" for name in ("attentions", "cross_attentions") for layer in range(3)} |
+                         {f"hidden_states.{layer}" for layer in range(4)})
+        self.assertTrue(all(x["largest"] < 1e-4 and x["hf_largest"] < 1e-4 for x in said))
+        dump = self.folder / "dump.safetensors"
+        dump.write_bytes(self.attention("--memory", self.memory, "--what", "weights,scores", "--format", "safetensors"))
+        same = json.loads(bert("verify", "-m", DECODER, "--memory", self.memory, "--against", str(dump), "--format", "json", check=0).stdout)
+        self.assertEqual({x["largest"] for x in same}, {0})
+        self.assertIn("cross_scores.2", {x["name"] for x in same})
+        self.refused(1, "no memory to attend to", "verify", "-m", DECODER, "--against", str(dump))
+        self.refused(1, "encoder_hidden_states has 40 columns, the model 64", "verify", "-m", model("tiny-bert-head32"), "--against", str(REFERENCE))
+        narrow = write_npy(self.folder / "narrow.npy", (self.seen * 2, HIDDEN // 2), self.states)
+        self.refused(1, "Tm, hidden_size", "verify", "-m", DECODER, "--memory", narrow, "--against", str(dump))
 
     def test_inspect(self):
         self.assertIn(b"causal", bert("inspect", "-m", DECODER, check=0).stdout)
