@@ -85,10 +85,10 @@ class Server:
         error = json.loads(data)["error"]
         return status, error["message"] if isinstance(error, dict) else error
 
-    def memory(self):
-        """Resident bytes."""
-        with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as f:
-            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    def cpu(self):
+        """Seconds that it has worked."""
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as f:
+            return sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def read_all(sock):

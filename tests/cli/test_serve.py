@@ -4,6 +4,7 @@ import concurrent.futures
 import json
 import math
 import os
+import resource
 import signal
 import socket
 import stat
@@ -328,6 +329,22 @@ class Limits(Case):
                 self.assertEqual(server.get("/health")[0], 200)
             idle[0].settimeout(30)
             self.assertEqual(read_all(idle[0]), b"")
+            for s in idle:
+                s.close()
+
+    def test_no_descriptors_left(self):
+        """Connections beyond what the system gives: the server neither dies nor spins, and is there afterwards."""
+        with Server() as server:
+            resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (40, 40))
+            crowd = [server.socket() for _ in range(120)]
+            self.assertEqual(server.get("/health")[0], 200)
+            for s in crowd:
+                s.close()
+            self.assertEqual(server.post("/embed", {"inputs": "a"}), encode("a"))
+            began = server.cpu()
+            idle = [server.socket() for _ in range(60)]
+            time.sleep(1)
+            self.assertLess(server.cpu() - began, 0.5)
             for s in idle:
                 s.close()
 

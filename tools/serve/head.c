@@ -145,7 +145,9 @@ static int judge_all(scan *s) {
 
 static int take_head(scan *s) {
     int status = 0;
-    for (int empty = 0; empty < 2 && s->end - s->at >= 2 && memcmp(s->at, "\r\n", 2) == 0; empty++) s->at += 2;
+    /* Empty lines in front are left from an older request (RFC 9112, section 2.2). */
+    for (int empty = 0; empty < 2 && s->at < s->end && *s->at == '\r'; empty++)
+        if ((status = take_line_end(s))) return status;
     if ((status = take_method(s)) || (status = take_target(s)) || (status = take_version(s))) return status;
     for (int fields = 0; s->at == s->end || *s->at != '\r'; fields++) {
         if (fields == HEAD_FIELDS) return refuse(s, 431, "more than 100 header fields");

@@ -61,6 +61,7 @@ static int serve(const settings *s, service *of, server **made) {
     TRY(check(s));
     of->most = read_limits(s);
     TRY(read_key(of, s->serve.api_key_file));
+    if (s->gemm == GEMM_OPENBLAS) server_block_signals(); /* it starts threads when it is loaded */
     TRY(models_open(&of->models, s));
     of->metrics = metrics_open(route_count());
     TRY(server_open(made, of, &at));

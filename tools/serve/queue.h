@@ -1,5 +1,5 @@
-/* serve/queue.h: jobs wait here for the one thread that runs models. Texts of many requests go through a model together,
- * up to a budget of tokens a pass; each gets the bits that it would get alone.
+/* serve/queue.h: jobs wait here for the one thread that runs models. Texts of many requests go through a model
+ * together, up to a budget of tokens a pass; each gets the bits that it would get alone.
  *
  * A pass takes texts in the order in which requests came. A request that does not fit goes on behind all others, so a
  * long list delays a short one by one pass only. Whoever comes while a pass runs is in the next one; when fewer have

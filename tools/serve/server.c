@@ -41,13 +41,23 @@ static int cannot(const char *what) {
     return say_error("cannot %s: %s", what, strerror(errno));
 }
 
-static int take_signals(server *s) {
+static sigset_t our_signals(void) {
     sigset_t ours;
     sigemptyset(&ours);
     sigaddset(&ours, SIGINT);
     sigaddset(&ours, SIGTERM);
     sigaddset(&ours, SIGHUP);
+    return ours;
+}
+
+void server_block_signals(void) {
+    sigset_t ours = our_signals();
     sigprocmask(SIG_BLOCK, &ours, NULL);
+}
+
+static int take_signals(server *s) {
+    sigset_t ours = our_signals();
+    server_block_signals();
     s->signals = signalfd(-1, &ours, SFD_NONBLOCK | SFD_CLOEXEC);
     return s->signals < 0 ? cannot("wait for signals") : 0;
 }
@@ -154,10 +164,7 @@ static void deliver(server *s) {
 static void take_signal(server *s) {
     struct signalfd_siginfo what;
     if (read(s->signals, &what, sizeof what) != sizeof what) return;
-    if (s->responder.draining) {
-        if (s->socket && s->listener >= 0) unlink(s->socket);
-        _exit(128 + (int)what.ssi_signo);
-    }
+    if (s->responder.draining) _exit(128 + (int)what.ssi_signo);
     stop_listening(s);
     s->responder.draining = 1;
     s->drain_until = now_ns() + DRAIN_NS;
@@ -186,10 +193,10 @@ static void watch_all(server *s, watch *w, int64_t now, int64_t *next) {
     for (int fd = 0; fd <= s->peers.top || fd <= s->top; fd++) {
         const peer *p = &s->peers.at[fd];
         int rests = p->stage == PEER_HEAD && p->again > now;
-        if (p->work) watch_add(w, fd, 0); /* POLLHUP and POLLERR come unasked */
         int reads = FD_ISSET(fd, &s->read) && !rests, writes = FD_ISSET(fd, &s->write);
         if (rests && p->again < *next) *next = p->again;
-        if (reads || writes) watch_add(w, fd, (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0)));
+        short events = (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0));
+        if (events || p->work) watch_add(w, fd, events); /* POLLHUP and POLLERR come unasked */
     }
 }
 
@@ -255,6 +262,7 @@ int server_run(server *s) {
             status = say_error("%zu connections did not end within 30 seconds", s->peers.n);
     }
     free(w);
-    if (status) _exit(status); /* with requests under way libmicrohttpd cannot be stopped */
-    return 0;
+    if (!status) return 0;
+    stop_listening(s);
+    _exit(status); /* with requests under way libmicrohttpd cannot be stopped */
 }
