@@ -30,13 +30,14 @@ def transformer(folder, lowercase=True, **options):
     marks = list(".,:?!'") + list("àéèßçü")
     vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + WORDS + list(LETTERS) + list(LETTERS.upper()) + marks
     vocab += ["##" + c for c in LETTERS + LETTERS.upper() + "àéèßçü"]
-    (folder / "vocab.txt").write_text("\n".join(vocab) + "\n", encoding="utf-8")
     config = BertConfig(vocab_size=len(vocab), hidden_size=HIDDEN, num_hidden_layers=2, num_attention_heads=2,
                         intermediate_size=32, max_position_embeddings=40, initializer_range=0.6)
     BertModel(config).save_pretrained(folder)
     length = options.pop("model_max_length", 40)
-    BertTokenizerFast(vocab_file=str(folder / "vocab.txt"), do_lower_case=lowercase, strip_accents=False,
-                      model_max_length=length).save_pretrained(folder)
+    tokenizer = BertTokenizerFast(vocab={word: i for i, word in enumerate(vocab)}, do_lower_case=lowercase,
+                                  strip_accents=False, model_max_length=length)
+    assert tokenizer.tokenize("the Cat")[0] == "the", "the tokenizer has not taken the vocabulary"
+    tokenizer.save_pretrained(folder)
     return Transformer(str(folder), **options)
 
 
@@ -54,7 +55,7 @@ def make(out, name, modules, after=None, **options):
     shutil.rmtree(target, ignore_errors=True)
     with tempfile.TemporaryDirectory() as scratch:
         SentenceTransformer(modules=modules(pathlib.Path(scratch)), device="cpu", **options).save(str(target))
-    for spare in ("README.md", "special_tokens_map.json", "vocab.txt"):
+    for spare in ("README.md", "special_tokens_map.json"):
         (target / spare).unlink(missing_ok=True)
     if after:
         after(target)
@@ -68,12 +69,6 @@ def make(out, name, modules, after=None, **options):
     golden = {"dim": model.get_sentence_embedding_dimension(), "texts": TEXTS, "runs": runs}
     (target / "golden.json").write_text(json.dumps(golden, ensure_ascii=False) + "\n", encoding="utf-8")
     print(name, golden["dim"], len(runs), sorted(p.name for p in target.iterdir()))
-
-
-def rewrite(path, change):
-    config = json.loads(path.read_text(encoding="utf-8"))
-    change(config)
-    path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
 def old_pooling(modes):
@@ -100,10 +95,46 @@ def old_names(target):
     (own / "sentence_bert_config.json").write_text(json.dumps(settings) + "\n")
 
 
+def context(span, windows):
+    """The window in which the token of this span is farthest from an end, and its place there; the earliest of equals."""
+    places = []
+    for number, spans in enumerate(windows):
+        inside = spans[1:-1]  # without [CLS] and [SEP]
+        if span in inside:
+            k = inside.index(span)
+            places.append((-min(k, len(inside) - 1 - k), number, k + 1))
+    return min(places)[1:]
+
+
+def make_windows(target, window, stride):
+    """States and vectors of a long text in overlapping windows, by Hugging Face's tokenizer and model."""
+    text = "The cat sat on the mat, and where it sat there is the query: is it a passage on the cat? " * 2
+    model = SentenceTransformer(str(target), device="cpu").double()
+    tokenizer, bert = model.tokenizer, model[0].model
+    options = dict(return_offsets_mapping=True, truncation=True)
+    cut = tokenizer(text, max_length=window, stride=stride, return_overflowing_tokens=True, **options)
+    whole = [tuple(span) for span in tokenizer(text, max_length=10000, **options)["offset_mapping"][1:-1]]
+    windows = [[tuple(span) for span in spans] for spans in cut["offset_mapping"]]
+    with torch.no_grad():
+        states = [bert(input_ids=torch.tensor([ids])).last_hidden_state[0] for ids in cut["input_ids"]]
+    rows = [states[number][k] for number, k in (context(span, windows) for span in whole)]
+    hidden = torch.stack([states[0][0]] + rows + [states[-1][-1]])
+    weights = torch.arange(1, len(hidden) + 1).double()[:, None]
+    vectors = [torch.stack([s[0] for s in states]).mean(0), hidden.max(0).values, hidden.mean(0),
+               hidden.sum(0) / len(hidden) ** 0.5, (weights * hidden).sum(0) / weights.sum(),
+               torch.stack([s[-1] for s in states]).mean(0)]
+    golden = {"text": text, "window": window, "stride": stride, "windows": len(states),
+              "hidden": [[float(f"{x:.9g}") for x in row] for row in hidden.tolist()],
+              "vector": [float(f"{x:.9g}") for x in torch.cat(vectors).tolist()]}
+    (target / "windows.json").write_text(json.dumps(golden) + "\n", encoding="utf-8")
+    print(target.name, golden["windows"], "windows,", len(hidden), "tokens")
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     prompts = {"query": "query: ", "passage": "passage is it: ", "none": ""}
     make(out, "every-flag", lambda f: [transformer(f), Pooling(HIDDEN)], old_pooling(OLD_FLAGS))
+    make_windows(out / "every-flag", 13, 5)
     make(out, "no-flag", lambda f: [transformer(f, model_max_length=12), Pooling(HIDDEN)], old_pooling([]))
     make(out, "modes", lambda f: [transformer(f), Pooling(HIDDEN, ("lasttoken", "mean", "cls")), Normalize()])
     every_mode = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")

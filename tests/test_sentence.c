@@ -23,10 +23,10 @@ static void open_all(bert_pipeline **p, bert_session **s, const char *name) {
     cr_assert_eq(bert_session_open(s, bert_pipeline_model(*p), NULL, &err), BERT_OK, "%s", err.text);
 }
 
-static bert_json golden(char *text, const char *name) {
+static bert_json golden(char *text, const char *name, const char *file_name) {
     char dir[4096], path[8192];
     bert_json root;
-    snprintf(path, sizeof path, "%s/golden.json", folder(dir, name));
+    snprintf(path, sizeof path, "%s/%s", folder(dir, name), file_name);
     FILE *file = fopen(path, "rb");
     cr_assert_not_null(file, "%s", path);
     const size_t len = fread(text, 1, ROOM, file);
@@ -108,7 +108,7 @@ static void check_folder(const char *name) {
     bert_session *s;
     double dim;
     open_all(&p, &s, name);
-    const bert_json root = golden(text, name);
+    const bert_json root = golden(text, name, "golden.json");
     const size_t n = read_texts(texts, bytes, member(root, "texts"));
     cr_assert(bert_json_number(&dim, member(root, "dim")));
     cr_expect_eq(bert_pipeline_describe(p).dim, (size_t)dim, "%s", name);
@@ -181,6 +181,90 @@ Test(sentence, a_prompt_does_not_move_what_is_said_of_the_text) {
     cr_assert_eq(bert_embed(s, p, vectors, texts, 2, NULL, infos, &err), BERT_OK, "%s", err.text);
     cr_expect(infos[0].invalid_utf8 == 1 && infos[0].first_invalid == 3 && infos[1].invalid_utf8 == 0);
     cr_expect_eq(bert_embed(s, p, vectors, &bad, 1, NULL, infos, &err), BERT_INVALID_ARGUMENT);
+    bert_session_close(&s);
+    bert_pipeline_close(&p);
+}
+
+/* ---- A long text in windows, against Hugging Face's tokenizer and model run over the same windows. ---- */
+
+static double number(bert_json object, const char *key) {
+    double x;
+    cr_assert(bert_json_number(&x, member(object, key)));
+    return x;
+}
+
+/* The largest difference to the numbers of a list, which may be one of rows. */
+static double list_difference(const float **x, bert_json list) {
+    bert_json item;
+    size_t place = 0;
+    double most = 0, expected;
+    while (bert_json_next(list, &place, NULL, &item)) {
+        if (bert_json_kind_of(item) == BERT_JSON_ARRAY) {
+            most = fmax(most, list_difference(x, item));
+            continue;
+        }
+        cr_assert(bert_json_number(&expected, item));
+        most = fmax(most, fabs((double)*(*x)++ - expected));
+    }
+    return most;
+}
+
+static void check_states(bert_session *s, const bert_pipeline *p, bert_text text, const bert_embed_options *o,
+                         bert_json root, const float *vector) {
+    enum { H = 16, MOST = 128 };
+    static float hidden[2 * MOST * H], own[6 * H], pooler[H];
+    static const int32_t LAYERS[] = {0, 2};
+    bert_tokens *tokens = NULL;
+    bert_tokenize_options t = BERT_TOKENIZE_OPTIONS_INIT;
+    t.max_length = o->window;
+    t.stride = o->stride;
+    t.overflow = 1;
+    cr_assert_eq(bert_tokenize(&tokens, bert_pipeline_tokenizer(p), &text, 1, &t, &err), BERT_OK, "%s", err.text);
+    const size_t n = bert_windows_length(tokens, 0);
+    cr_assert_leq(n, MOST);
+    const bert_window_states states = {sizeof states, LAYERS, 2, hidden, pooler};
+    cr_assert_eq(bert_embed_windows(s, p, tokens, 0, own, &states, o, &err), BERT_OK, "%s", err.text);
+    const float *x = hidden + n * H;
+    const double most = list_difference(&x, member(root, "hidden"));
+    cr_expect_eq((size_t)(x - hidden), 2 * n * H);
+    cr_expect(most < 4e-6, "the states differ by %g", most);
+    cr_expect_eq(memcmp(own, vector, sizeof own), 0);
+    for (size_t k = 0; k < H; k++) cr_expect(fabsf(pooler[k]) <= 1 && pooler[k] != 0);
+    cr_expect_eq(bert_embed_windows(s, p, tokens, 1, own, NULL, o, &err), BERT_INVALID_ARGUMENT);
+    bert_tokens_close(&tokens);
+}
+
+Test(sentence, long_texts_in_windows) {
+    static char text[ROOM], bytes[ROOM];
+    float vectors[3][96], alone[96];
+    bert_embed_info infos[3];
+    bert_pipeline *p;
+    bert_session *s;
+    bert_embed_options o = BERT_EMBED_OPTIONS_INIT;
+    open_all(&p, &s, "every-flag");
+    const bert_json root = golden(text, "every-flag", "windows.json");
+    const bert_text the_long = {bytes, bert_json_string(bytes, member(root, "text")), NULL, 0};
+    const bert_text texts[3] = {{"the cat", 7, NULL, 0}, the_long, {"", 0, NULL, 0}};
+    o.window = (size_t)number(root, "window");
+    o.stride = (size_t)number(root, "stride");
+    cr_assert_eq(bert_embed(s, p, vectors[0], texts, 3, &o, infos, &err), BERT_OK, "%s", err.text);
+    const float *x = vectors[1];
+    const double most = list_difference(&x, member(root, "vector"));
+    cr_expect(most < 4e-6 && x == vectors[1] + 96, "the vector differs by %g", most);
+    cr_expect(infos[1].windows == (size_t)number(root, "windows") && infos[1].truncated == 0);
+    cr_expect(infos[0].windows == 1 && infos[2].windows == 1 && infos[0].tokens == 4);
+    check_states(s, p, the_long, &o, root, vectors[1]);
+    for (o.pass_tokens = 1; o.pass_tokens < 100; o.pass_tokens += 40) {
+        cr_assert_eq(bert_embed(s, p, alone, &the_long, 1, &o, NULL, &err), BERT_OK, "%s", err.text);
+        cr_expect_eq(memcmp(alone, vectors[1], sizeof alone), 0, "passes of %zu tokens", o.pass_tokens);
+    }
+    cr_assert_eq(bert_embed(s, p, alone, texts, 1, NULL, NULL, &err), BERT_OK, "%s", err.text);
+    cr_expect_eq(memcmp(alone, vectors[0], sizeof alone), 0, "a text of one window has the bits it has without");
+    o.stride = 11;
+    cr_expect_eq(bert_embed(s, p, alone, &the_long, 1, &o, NULL, &err), BERT_INVALID_ARGUMENT);
+    o.window = 41;
+    cr_expect_eq(bert_embed(s, p, alone, &the_long, 1, &o, NULL, &err), BERT_INVALID_ARGUMENT);
+    cr_expect(strstr(err.text, "window 41: the model has 40 positions"), "%s", err.text);
     bert_session_close(&s);
     bert_pipeline_close(&p);
 }

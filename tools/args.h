@@ -18,7 +18,7 @@ typedef struct settings {
     int no_pair, jsonl, on_error;
     size_t max_line;
     /* tokens */
-    size_t max_length, stride, pad_to_multiple;
+    size_t max_length, window, stride, pad_to_multiple;
     int truncation, truncation_side, literal_specials, no_special_tokens, padding_side, offset_unit;
     const char *padding; /* "longest" or a number */
     /* results */
@@ -33,6 +33,8 @@ typedef struct settings {
     const char *memory; /* npy [Tm, H]: what a decoder attends to */
     size_t keep, top; /* words of the logit lens */
     double min_weight;
+    const char *prompt; /* its name */
+    int no_prompt;
     int pooling, normalize;
     size_t dim;
     const char *as, *against;
@@ -86,7 +88,8 @@ typedef struct command {
 } command;
 
 /* Tables that several subcommands share (options.c). */
-extern const option options_model[], options_tokenizer_file[], options_input[], options_tokens[], options_literal[],
+extern const option options_model[], options_tokenizer_file[], options_input[], options_tokens[], options_windows[],
+    options_literal[],
     options_output[], options_progress[];
 
 /* Reads the words behind the subcommand's name. *helped = 1: --help was asked for and printed. */

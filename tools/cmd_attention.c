@@ -106,7 +106,8 @@ static int read_compare(const settings *s) {
     static const writer_kind *const json_only[] = {&writer_json, NULL};
     const writer_kind *kind;
     if (s->n_texts || s->ids) return say_usage("--compare FILE takes the place of TEXT and --ids");
-    if (s->layers || s->heads || s->memory) return say_usage("--compare takes no --layers, --heads or --memory");
+    if (s->layers || s->heads || s->memory || s->window)
+        return say_usage("--compare takes no --layers, --heads, --memory or --window");
     return writer_choose(&kind, json_only, s->format, s->output);
 }
 
@@ -261,12 +262,31 @@ static int choose_for_page(job *j) {
     return 0;
 }
 
+/* --window: which window this is, where in the sequences it begins, and where in the text each of its tokens stands. */
+static int write_window(job *j, const sequence *q) {
+    buffer *b = &j->name;
+    bert_encoding part = bert_tokens_at(j->tokens, q->text, q->part);
+    if (!j->s->window || !(j->kind->can & WRITES_IDS)) return 0;
+    b->len = 0;
+    buffer_print(b, "{\"number\":%zu,\"of\":%zu,\"first\":[%zu,%zu]}", q->part, q->windows, part.sequences[0].first,
+                 part.sequences[1].first);
+    tensor t = {"window", TENSOR_JSON, 1, {b->len}, b->data, 1};
+    TRY(writer_tensor(j->writer, &t));
+    b->len = 0;
+    for (size_t i = 0; i < part.n; i++)
+        buffer_print(b, i ? ",[%u,%u]" : "[[%u,%u]", part.offsets[i].start, part.offsets[i].end);
+    buffer_byte(b, ']');
+    t = (tensor){"offsets", TENSOR_JSON, 1, {b->len}, b->data, 1};
+    return writer_tensor(j->writer, &t);
+}
+
 static int run_text(job *j, const sequence *q) {
     size_t start[2] = {0, q->n};
     bert_batch batch = {sizeof batch, 1, start, q->ids, q->types};
     bert_error err;
     about text;
     TRY(results_begin(j->writer, &text, &j->token_list, q, j->tokens, &j->engine));
+    TRY(write_window(j, q));
     bert_status ran = bert_run(j->engine.session, &batch, j->taps, j->n_taps, &j->engine.run, &err);
     if (j->status) return j->status;
     if (ran) return say_failure(&err);
@@ -300,6 +320,7 @@ static int work(job *j) {
     if (j->n_sequences == 0) return EXIT_COULD_NOT;
     TRY(choose_for_page(j));
     TRY(make_taps(j));
+    j->known.several = j->n_sequences > 1 && j->kind != &writer_html;
     TRY(results_facts(&j->known, &j->engine, j->kind));
     TRY(writer_open(&j->writer, j->kind, j->out, &j->known));
     for (size_t i = 0; i < j->n_sequences; i++) TRY(run_text(j, &j->sequences[i]));
@@ -352,7 +373,7 @@ static const option own_options[] = {
     {"ids", 0, OPTION_TEXT, AT(ids), 0, "FILE", "token ids instead of a text: npy, or a JSON list"},
     {0}};
 static const option *const options[] = {own_options,    options_model,    options_tokenizer_file,
-                                        options_input,  options_tokens,   options_literal,
+                                        options_input,  options_tokens,   options_windows, options_literal,
                                         options_output, options_progress, NULL};
 const command command_attention = {
     "attention",

@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "encode_pass.h"
+#include "encode_windows.h"
 #include "engine.h"
 #include "results.h"
 #include "say.h"
@@ -27,6 +28,7 @@ typedef struct job {
     bert_tokens *tokens;
     sequence *sequences;
     encode_pass pass;
+    encode_windows windows;
 } job;
 
 static int read_what(encode_wants *wants, const char *list) {
@@ -79,6 +81,20 @@ static int read_settings(job *j) {
     j->embed.truncation = (bert_truncation)s->truncation;
     j->embed.truncation_side = (bert_side)s->truncation_side;
     j->embed.literal_specials = s->literal_specials;
+    j->embed.window = s->window;
+    j->embed.stride = s->stride == NO_STRIDE ? 0 : s->stride;
+    j->embed.prompt_name = s->prompt;
+    if (s->no_prompt || s->ids) j->embed.prompt = "";
+    if (s->prompt && (s->no_prompt || s->ids))
+        return say_usage("--prompt %s: a prompt goes with texts, and not with --no-prompt", s->prompt);
+    return 0;
+}
+
+/* What stands before each text; that also judges the other options of a vector. */
+static int find_prompt(job *j) {
+    bert_error err;
+    if (!j->engine.pipeline) return 0;
+    if (bert_pipeline_prompt(j->engine.pipeline, &j->window.prompt, &j->embed, &err)) return say_failure(&err);
     return 0;
 }
 
@@ -91,6 +107,7 @@ static int fit_model(job *j) {
         return say_error("--padding %zu: the model has %zu positions", j->known.pad_length, info->positions);
     j->embed.max_length = j->engine.max_length;
     j->embed.run = &j->engine.run;
+    TRY(find_prompt(j));
     wants->layers = need(info->layers + 1, 1);
     memset(wants->layers, 0, info->layers + 1);
     if (wants->what & WANT_HIDDEN) TRY(args_indices(wants->layers, info->layers + 1, j->s->layers, "layers"));
@@ -112,7 +129,8 @@ static int write_vector(job *j, record *r, const float *vector, const bert_embed
     window_note(&j->window, r, info->truncated, j->embed.max_length);
     if (r->wrong[0]) return window_report(&j->window, r, j->out);
     about text = {
-        .id = r->id.at, .id_len = r->id.len, .text = &r->text, .n_tokens = info->tokens, .truncated = info->truncated};
+        .id = r->id.at, .id_len = r->id.len, .text = &r->text, .n_tokens = info->tokens, .truncated = info->truncated,
+        .windows = info->windows};
     tensor t = {"embedding", TENSOR_F32, 2, {1, j->wants.dim}, vector, 0};
     TRY(writer_begin(j->writer, &text));
     TRY(writer_tensor(j->writer, &t));
@@ -171,6 +189,26 @@ static int encode_tensors(job *j) {
     return 0;
 }
 
+/* The same with --window, one text after another. */
+static int encode_long(job *j) {
+    window *w = &j->window;
+    bert_tokenize_options options = engine_tokenize_options(&j->engine, j->s);
+    TRY(window_tokenize(w, &j->tokens, j->engine.tokenizer, &options));
+    for (size_t k = 0, i = 0; k < w->n; k++) {
+        record *r = &w->records[k];
+        size_t text = i;
+        if (!r->wrong[0]) {
+            i++;
+            window_note(w, r, 0, j->embed.window);
+        }
+        if (r->wrong[0])
+            TRY(window_report(w, r, j->out));
+        else
+            TRY(encode_windows_write(&j->windows, j->writer, r, j->tokens, text, &j->engine, &j->wants, &j->embed));
+    }
+    return 0;
+}
+
 static int work(job *j) {
     const settings *s = j->s;
     TRY(read_settings(j));
@@ -186,7 +224,7 @@ static int work(job *j) {
     do {
         TRY(window_fill(&j->window, how));
         if (!j->window.done) j->writer->known.several = j->window.n > 1;
-        TRY(vectors_only ? encode_vectors(j) : encode_tensors(j));
+        TRY(vectors_only ? encode_vectors(j) : s->window ? encode_long(j) : encode_tensors(j));
         if (j->kind->can & WRITES_STREAM) TRY(sink_flush(j->out));
     } while (!j->window.at_end);
     TRY(writer_finish(j->writer));
@@ -200,6 +238,7 @@ static int run(const settings *s) {
     sink_abandon(&j.out);
     writer_close(&j.writer);
     encode_pass_close(&j.pass);
+    encode_windows_close(&j.windows);
     bert_tokens_close(&j.tokens);
     engine_close(&j.engine);
     window_close(&j.window);
@@ -222,13 +261,16 @@ static const option own_options[] = {
     {"normalize", 0, OPTION_FLAG, AT(normalize), 1, NULL, "vectors of length 1"},
     {"no-normalize", 0, OPTION_FLAG, AT(normalize), 0, NULL,
      "vectors as they are; without either, as the model's folder says"},
+    {"prompt", 0, OPTION_TEXT, AT(prompt), 0, "NAME",
+     "put this prompt of the model's before each text; without it the model's default, if it has one"},
+    {"no-prompt", 0, OPTION_FLAG, AT(no_prompt), 1, NULL, "no prompt, not even the default"},
     {"dim", 0, OPTION_COUNT, AT(dim), 1, "N", "keep the first N values, renormalised"},
     {"padding", 0, OPTION_TEXT, AT(padding), 0, "longest|N", "npy of token vectors: fill up with rows of zeros"},
     {"ids", 0, OPTION_TEXT, AT(ids), 0, "FILE",
      "token ids instead of texts: npy ([T] or [N, T]), or JSON lists, one a line"},
     {0}};
 static const option *const options[] = {own_options,    options_model,    options_tokenizer_file,
-                                        options_input,  options_tokens,   options_literal,
+                                        options_input,  options_tokens,   options_windows, options_literal,
                                         options_output, options_progress, NULL};
 const command command_encode = {
     "encode",

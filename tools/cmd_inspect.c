@@ -169,9 +169,28 @@ static void add_lists(job *j) {
     buffer_byte(b, ']');
 }
 
+/* "mean", or of several vectors one behind the other "mean+max". */
+static void pooling_names(buffer *b, const bert_pipeline_info *p) {
+    for (size_t i = 0; i < p->n_poolings; i++) buffer_print(b, i ? "+%s" : "%s", bert_pooling_name(p->poolings[i]));
+}
+
+static void add_prompts(buffer *b, const bert_pipeline *pipeline, const bert_pipeline_info *p) {
+    json_key(b, "prompts");
+    buffer_byte(b, '[');
+    for (size_t i = 0; i < p->n_prompts; i++) add_item(b, bert_pipeline_prompt_name(pipeline, i));
+    buffer_byte(b, ']');
+    json_key(b, "default_prompt");
+    if (p->default_prompt) json_text(b, p->default_prompt);
+    else buffer_text(b, "null");
+}
+
 static void add_pooling(buffer *b, const bert_pipeline_info *p) {
     json_key(b, "pooling");
-    json_text(b, bert_pooling_name(p->pooling));
+    buffer_byte(b, '"');
+    pooling_names(b, p);
+    buffer_byte(b, '"');
+    json_key(b, "dense");
+    buffer_print(b, "%zu", p->n_dense);
     json_key(b, "pooling_from");
     json_text(b, p->pooling_assumed ? "nothing in the folder" : "1_Pooling");
     json_key(b, "normalize");
@@ -189,6 +208,7 @@ static void add_assumed(job *j) {
         bert_pipeline_info p = bert_pipeline_describe(j->pipeline);
         bert_tokenizer_said said = bert_tokenizer_file_lengths(bert_pipeline_tokenizer(j->pipeline));
         if (!j->info.is_decoder) add_pooling(b, &p);
+        add_prompts(b, j->pipeline, &p);
         json_key(b, "max_length");
         buffer_print(b, "%zu", p.max_length);
         json_key(b, "lowercase");
@@ -236,6 +256,25 @@ static void print_tensors(job *j) {
         buffer_print(b, "missing  %s\n", bert_model_missing(j->model, i));
 }
 
+static void print_vectors(buffer *b, const bert_pipeline_info *p) {
+    buffer_text(b, "vectors     ");
+    pooling_names(b, p);
+    if (p->pooling_assumed) buffer_text(b, " (assumed: the folder has no 1_Pooling)");
+    if (p->n_dense) buffer_print(b, ", %zu Dense", p->n_dense);
+    buffer_print(b, ", %s, %zu numbers\n", p->normalize ? "normalized" : "not normalized", p->dim);
+}
+
+static void print_prompts(buffer *b, const bert_pipeline *pipeline, const bert_pipeline_info *p) {
+    if (p->n_prompts) buffer_text(b, "prompts     ");
+    for (size_t i = 0; i < p->n_prompts; i++) {
+        const char *name = bert_pipeline_prompt_name(pipeline, i);
+        if (i) buffer_text(b, ", ");
+        utf8_add_printable(b, name, strlen(name));
+        if (p->default_prompt && strcmp(name, p->default_prompt) == 0) buffer_text(b, " (default)");
+    }
+    if (p->n_prompts) buffer_byte(b, '\n');
+}
+
 static void print_assumed(job *j) {
     buffer *b = &j->out;
     if (!j->pipeline) return;
@@ -245,9 +284,8 @@ static void print_assumed(job *j) {
     if (j->info.is_decoder)
         buffer_text(b, "decoder     causal; no sentence vectors, only `bert attention` runs it\n");
     else
-        buffer_print(b, "vectors     %s%s, %s, %zu numbers\n", bert_pooling_name(p.pooling),
-                     p.pooling_assumed ? " (assumed: the folder has no 1_Pooling)" : "",
-                     p.normalize ? "normalized" : "not normalized", p.dim);
+        print_vectors(b, &p);
+    print_prompts(b, j->pipeline, &p);
     buffer_print(b, "length      at most %zu tokens, longer texts are cut\n", p.max_length);
     if (said.truncation_max_length)
         buffer_print(b, "            (tokenizer.json says %zu, which is not applied)\n", said.truncation_max_length);

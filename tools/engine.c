@@ -107,6 +107,12 @@ static int open_session(engine *e, const settings *s, const bert_workers *worker
 
 static int set_length(engine *e, const settings *s) {
     e->max_length = e->pipeline ? bert_pipeline_describe(e->pipeline).max_length : e->info.positions;
+    if (s->window) {
+        if (s->window > e->info.positions)
+            return say_error("--window %zu: the model has %zu positions", s->window, e->info.positions);
+        e->max_length = s->window;
+        return 0;
+    }
     if (!s->max_length) return 0;
     if (s->max_length > e->info.positions)
         return say_error("--max-length %zu: the model has %zu positions", s->max_length, e->info.positions);
@@ -121,10 +127,21 @@ static int check_decoder(const engine *e, const settings *s, int parts) {
     return say_error("%s/config.json: is_decoder is true: decoders are run by `bert attention` and `bert verify` only", path);
 }
 
+/* --window cuts nothing off, so what says how to cut does not go with it. */
+static int check_window(const settings *s) {
+    if (s->stride != NO_STRIDE && !s->window) return say_usage("--stride needs --window");
+    if (!s->window) return 0;
+    if (s->max_length) return say_usage("--window takes the place of --max-length: nothing is cut");
+    if (s->truncation == BERT_NO_TRUNCATION)
+        return say_usage("--window takes the place of --truncation error: nothing is cut");
+    return s->ids ? say_usage("--window is for texts, not for --ids") : 0;
+}
+
 int engine_open(engine *e, const settings *s, int parts) {
     const bert_workers *workers;
     *e = (engine){.run = BERT_RUN_OPTIONS_INIT};
     e->run.stop = signals_flag();
+    TRY(check_window(s));
     TRY(check_isa((bert_isa)s->isa));
     TRY(open_workers(e, s, &workers));
     if (s->gemm == GEMM_OPENBLAS) TRY(gemm_openblas_open(&e->gemm, workers ? workers->width : 1));
@@ -149,5 +166,7 @@ bert_tokenize_options engine_tokenize_options(const engine *e, const settings *s
     options.truncation = (bert_truncation)s->truncation;
     options.truncation_side = (bert_side)s->truncation_side;
     options.literal_specials = s->literal_specials;
+    options.overflow = s->window > 0;
+    if (s->window && s->stride != NO_STRIDE) options.stride = s->stride;
     return options;
 }

@@ -34,6 +34,12 @@ const option options_tokens[] = {
     {"truncation-side", 0, OPTION_CHOICE, AT(truncation_side), 0, "right|left", "where it is cut"},
     {0}};
 
+const option options_windows[] = {
+    {"window", 0, OPTION_COUNT, AT(window), 1, "N",
+     "read longer texts in overlapping windows of N tokens, [CLS] and [SEP] included, instead of cutting them"},
+    {"stride", 0, OPTION_COUNT, AT(stride), 0, "M", "tokens that neighbouring windows share; default: 0"},
+    {0}};
+
 const option options_literal[] = {
     {"literal-specials", 0, OPTION_FLAG, AT(literal_specials), 1, NULL, "[MASK] and its like in a text are plain text"},
     {0}};

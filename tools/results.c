@@ -15,27 +15,41 @@ static void check_ids(record *r, const engine *e) {
             snprintf(r->wrong, sizeof r->wrong, "id %d is outside the vocabulary of %zu", r->ids[i], e->info.vocab);
 }
 
-static sequence of_tokens(window *w, const bert_tokens *tokens, size_t i) {
-    bert_encoding x = bert_tokens_at(tokens, i, 0);
-    return (sequence){&w->records[w->places[i]], x.n, x.ids, x.type_ids, x.truncated, i};
+static sequence of_tokens(window *w, const bert_tokens *tokens, size_t i, size_t part, const settings *s) {
+    bert_encoding x = bert_tokens_at(tokens, i, part);
+    return (sequence){.from = &w->records[w->places[i]], .n = x.n, .ids = x.ids, .types = x.type_ids, .text = i,
+                      .truncated = s->window ? 0 : x.truncated, .part = part, .windows = bert_tokens_parts(tokens, i)};
+}
+
+/* Texts as sequences; more than there are texts where they have windows. */
+static void add_text(sequence **all, size_t *n, window *w, const bert_tokens *tokens, size_t i, const engine *e,
+                     const settings *s) {
+    size_t parts = bert_tokens_parts(tokens, i);
+    sequence q = of_tokens(w, tokens, i, 0, s);
+    window_note(w, q.from, q.truncated, e->max_length);
+    if (q.from->wrong[0]) return;
+    *all = need_more(*all, *n + w->n_texts + parts, sizeof **all);
+    for (size_t part = 0; part < parts; part++) (*all)[(*n)++] = of_tokens(w, tokens, i, part, s);
+}
+
+static void add_ids(sequence **all, size_t *n, window *w, size_t i, const engine *e) {
+    record *r = &w->records[w->places[i]];
+    window_note(w, r, 0, e->max_length);
+    *all = need_more(*all, *n + w->n_texts, sizeof **all);
+    if (!r->wrong[0]) (*all)[(*n)++] = (sequence){.from = r, .n = r->n_ids, .ids = r->ids, .text = i};
 }
 
 int sequences_make(sequence **all, size_t *n, window *w, bert_tokens **tokens, const engine *e, const settings *s) {
+    *n = 0;
     if (s->ids) {
         for (size_t i = 0; i < w->n; i++) check_ids(&w->records[i], e);
         window_gather(w);
-    } else {
-        bert_tokenize_options options = engine_tokenize_options(e, s);
-        TRY(window_tokenize(w, tokens, e->tokenizer, &options));
+        for (size_t i = 0; i < w->n_texts; i++) add_ids(all, n, w, i, e);
+        return 0;
     }
-    *all = need_more(*all, w->n_texts, sizeof **all);
-    *n = 0;
-    for (size_t i = 0; i < w->n_texts; i++) {
-        record *r = &w->records[w->places[i]];
-        sequence q = s->ids ? (sequence){r, r->n_ids, r->ids, NULL, 0, i} : of_tokens(w, *tokens, i);
-        window_note(w, r, q.truncated, e->max_length);
-        if (!r->wrong[0]) (*all)[(*n)++] = q;
-    }
+    bert_tokenize_options options = engine_tokenize_options(e, s);
+    TRY(window_tokenize(w, tokens, e->tokenizer, &options));
+    for (size_t i = 0; i < w->n_texts; i++) add_text(all, n, w, *tokens, i, e, s);
     return 0;
 }
 
@@ -63,13 +77,16 @@ int results_begin(writer *w, about *text, buffer *tokens_json, const sequence *q
                     .text = r->ids ? NULL : &r->text,
                     .n_tokens = q->n,
                     .truncated = q->truncated,
+                    .windows = q->windows,
                     .second_begins = token_list_second(q->types, q->n)};
     if (w->kind->can & WRITES_TOKENS && (!r->ids || e->tokenizer)) {
         tokens_json->len = 0;
         if (r->ids)
             token_list_add_ids(tokens_json, e->tokenizer, q->ids, q->n);
+        else if (q->places)
+            token_list_add_places(tokens_json, tokens, q->text, q->places, q->n);
         else
-            token_list_add(tokens_json, tokens, q->text, 0);
+            token_list_add(tokens_json, tokens, q->text, q->part);
         buffer_byte(tokens_json, 0);
         text->tokens = tokens_json->data;
     }

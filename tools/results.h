@@ -12,10 +12,14 @@ typedef struct sequence {
     size_t n;                   /* T */
     const int32_t *ids, *types; /* types NULL: all 0 */
     size_t truncated;
-    size_t text; /* its number in the tokens */
+    size_t text;             /* its number in the tokens */
+    size_t part;             /* --window: which window of it, */
+    size_t windows;          /* of how many; */
+    const bert_place *places; /* or all of them: where each token is */
 } sequence;
 
-/* The window's usable records as sequences [w->n_texts, at most w->n], after tokenizing, or straight from --ids. */
+/* The usable records as sequences, after tokenizing, or straight from --ids: one each, or with --window one for each
+ * window of a text, one behind the other. */
 int sequences_make(sequence **all, size_t *n, window *w, bert_tokens **tokens, const engine *e, const settings *s);
 
 /* What the files say about all texts; reads the weights for their hash if the format wants it. */

@@ -14,6 +14,17 @@ void token_list_add(buffer *b, const bert_tokens *tokens, size_t i, size_t part)
     buffer_byte(b, ']');
 }
 
+void token_list_add_places(buffer *b, const bert_tokens *tokens, size_t i, const bert_place *places, size_t n) {
+    buffer_byte(b, '[');
+    for (size_t k = 0; k < n; k++) {
+        size_t length;
+        const char *token = bert_tokens_spelling(tokens, i, places[k].part, places[k].token, &length);
+        if (k) buffer_byte(b, ',');
+        json_string(b, token, length);
+    }
+    buffer_byte(b, ']');
+}
+
 void token_list_add_ids(buffer *b, const bert_tokenizer *tokenizer, const int32_t *ids, size_t n) {
     buffer_byte(b, '[');
     for (size_t k = 0; k < n; k++) {

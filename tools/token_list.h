@@ -2,12 +2,14 @@
 #ifndef TOKEN_LIST_H
 #define TOKEN_LIST_H
 
-#include <bert/tokenizer.h>
+#include <bert/window.h>
 
 #include "buffer.h"
 
 /* Of text i of a tokenizer's results. */
 void token_list_add(buffer *b, const bert_tokens *tokens, size_t i, size_t part);
+/* The same of tokens that stand in several parts: a text in windows. */
+void token_list_add_places(buffer *b, const bert_tokens *tokens, size_t i, const bert_place *places, size_t n);
 /* Of ids; what the vocabulary does not have is null. */
 void token_list_add_ids(buffer *b, const bert_tokenizer *tokenizer, const int32_t *ids, size_t n);
 

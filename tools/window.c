@@ -63,6 +63,25 @@ void window_gather(window *w) {
     }
 }
 
+/* Texts [first, first + n) as they are tokenized: behind the prompt. */
+static const bert_text *with_prompt(window *w, size_t first, size_t n) {
+    if (!w->prompt || !w->prompt[0]) return w->texts + first;
+    size_t length = strlen(w->prompt), at = 0;
+    w->prompted = need_more(w->prompted, n, sizeof *w->prompted);
+    w->prompt_bytes.len = 0;
+    for (size_t i = 0; i < n; i++) {
+        buffer_add(&w->prompt_bytes, w->prompt, length);
+        buffer_add(&w->prompt_bytes, w->texts[first + i].a, w->texts[first + i].a_len);
+    }
+    for (size_t i = 0; i < n; i++) {
+        w->prompted[i] = w->texts[first + i];
+        w->prompted[i].a = w->prompt_bytes.data + at;
+        w->prompted[i].a_len += length;
+        at += w->prompted[i].a_len;
+    }
+    return w->prompted;
+}
+
 /* BERT_UNSUPPORTED: a regular expression of the tokenizer takes too much work on this text. */
 int window_concerns_text(bert_status status) {
     return status == BERT_TOO_LONG || status == BERT_INVALID_ARGUMENT || status == BERT_UNSUPPORTED;
@@ -79,7 +98,7 @@ int window_screen(window *w, const bert_tokenizer *tokenizer, const bert_tokeniz
     int status = 0;
     *found = 0;
     for (size_t i = 0; i < w->n_texts && !status; i++) {
-        bert_status answer = bert_tokenize(&alone, tokenizer, &w->texts[i], 1, options, &err);
+        bert_status answer = bert_tokenize(&alone, tokenizer, with_prompt(w, i, 1), 1, options, &err);
         if (!answer) continue;
         if (!window_concerns_text(answer)) status = say_failure(&err);
         record *r = &w->records[w->places[i]];
@@ -96,7 +115,7 @@ int window_tokenize(window *w, bert_tokens **tokens, const bert_tokenizer *token
     bert_error err;
     size_t found = 1;
     window_gather(w);
-    while (w->n_texts && bert_tokenize(tokens, tokenizer, w->texts, w->n_texts, options, &err)) {
+    while (w->n_texts && bert_tokenize(tokens, tokenizer, with_prompt(w, 0, w->n_texts), w->n_texts, options, &err)) {
         if (!window_concerns_text(err.code) || !found) return say_failure(&err);
         TRY(window_screen(w, tokenizer, options, &found));
     }
@@ -154,5 +173,7 @@ void window_close(window *w) {
     free(w->records);
     free(w->texts);
     free(w->places);
+    free(w->prompted);
+    buffer_close(&w->prompt_bytes);
     buffer_close(&w->where);
 }

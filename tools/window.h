@@ -14,6 +14,9 @@ typedef struct window {
     bert_text *texts; /* [n_texts]: of those that can be used, in order */
     size_t *places;   /* [n_texts]: their places in records */
     size_t n_texts;
+    const char *prompt; /* stands before each text when it is tokenized; NULL: nothing */
+    bert_text *prompted; /* [n_texts] of the texts at hand, */
+    buffer prompt_bytes; /* and what they point to */
     int at_end;       /* the input has nothing more */
     size_t done;      /* records of earlier windows */
     size_t truncated; /* of all texts so far */

@@ -86,14 +86,23 @@ static int write_object(writer *w) {
     return sink_write(w->out, w->scratch.data, w->scratch.len);
 }
 
-static int jsonl_end(writer *w, const about *text) {
-    add_groups(w);
-    json_key(&w->scratch, "tokens");
-    buffer_print(&w->scratch, "%zu", text->n_tokens);
+/* What happened to a text that was too long. */
+static void add_length(writer *w, const about *text) {
     if (text->truncated) {
         json_key(&w->scratch, "truncated");
         buffer_print(&w->scratch, "%zu", text->truncated);
     }
+    if (text->windows > 1) {
+        json_key(&w->scratch, "windows");
+        buffer_print(&w->scratch, "%zu", text->windows);
+    }
+}
+
+static int jsonl_end(writer *w, const about *text) {
+    add_groups(w);
+    json_key(&w->scratch, "tokens");
+    buffer_print(&w->scratch, "%zu", text->n_tokens);
+    add_length(w, text);
     return write_object(w);
 }
 
@@ -102,10 +111,7 @@ static int json_end(writer *w, const about *text) {
         json_key(&w->scratch, "tokens");
         buffer_text(&w->scratch, text->tokens);
     }
-    if (text->truncated) {
-        json_key(&w->scratch, "truncated");
-        buffer_print(&w->scratch, "%zu", text->truncated);
-    }
+    add_length(w, text);
     if (w->known.heads) {
         json_key(&w->scratch, "heads");
         buffer_text(&w->scratch, w->known.heads);

@@ -37,6 +37,7 @@ typedef struct about {
     const char *tokens;    /* JSON list of the tokens; NULL: not known, or not asked for */
     size_t n_tokens;       /* T */
     size_t truncated;      /* tokens that were cut off */
+    size_t windows;        /* that it was read in; 0 or 1: it is whole */
     long second_begins;    /* index of the first token of the second text; -1: no pair */
 } about;
 
