@@ -18,7 +18,7 @@ typedef struct settings {
     int no_pair, jsonl, on_error;
     size_t max_line;
     /* tokens */
-    size_t max_length, window, stride, pad_to_multiple;
+    size_t max_length, stride, pad_to_multiple;
     int truncation, truncation_side, literal_specials, no_special_tokens, padding_side, offset_unit;
     const char *padding; /* "longest" or a number */
     /* results */

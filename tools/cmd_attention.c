@@ -123,6 +123,7 @@ static int page_can_show(const job *j) {
 static int read_settings(job *j) {
     const settings *s = j->s;
     if (s->compare) return read_compare(s);
+    TRY(engine_check_window(s));
     TRY(writer_choose(&j->kind, formats, s->format, s->output));
     TRY(read_what(j));
     TRY(read_page(j));

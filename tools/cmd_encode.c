@@ -64,6 +64,7 @@ static int read_padding(job *j) {
 /* What can be known before the model is there. */
 static int read_settings(job *j) {
     const settings *s = j->s;
+    TRY(engine_check_window(s));
     TRY(writer_choose(&j->kind, formats, s->format, s->output));
     TRY(read_what(&j->wants, s->what));
     unsigned what = j->wants.what;

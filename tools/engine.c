@@ -127,8 +127,7 @@ static int check_decoder(const engine *e, const settings *s, int parts) {
     return say_error("%s/config.json: is_decoder is true: decoders are run by `bert attention` and `bert verify` only", path);
 }
 
-/* --window cuts nothing off, so what says how to cut does not go with it. */
-static int check_window(const settings *s) {
+int engine_check_window(const settings *s) {
     if (s->stride != NO_STRIDE && !s->window) return say_usage("--stride needs --window");
     if (!s->window) return 0;
     if (s->max_length) return say_usage("--window takes the place of --max-length: nothing is cut");
@@ -141,7 +140,6 @@ int engine_open(engine *e, const settings *s, int parts) {
     const bert_workers *workers;
     *e = (engine){.run = BERT_RUN_OPTIONS_INIT};
     e->run.stop = signals_flag();
-    TRY(check_window(s));
     TRY(check_isa((bert_isa)s->isa));
     TRY(open_workers(e, s, &workers));
     if (s->gemm == GEMM_OPENBLAS) TRY(gemm_openblas_open(&e->gemm, workers ? workers->width : 1));

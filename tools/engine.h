@@ -30,6 +30,10 @@ void engine_close(engine *e);
 /* The folder that --model or $BERT_MODEL names. */
 int engine_model_path(const settings *s, const char **path);
 
+/* For subcommands that have --window beside --max-length: it cuts nothing off, so what says how to cut does not go with
+ * it. */
+int engine_check_window(const settings *s);
+
 /* How texts become tokens, as the settings say. */
 bert_tokenize_options engine_tokenize_options(const engine *e, const settings *s);
 

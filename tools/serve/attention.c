@@ -80,7 +80,8 @@ static void take_texts(request *r, look *l) {
     for (size_t i = 0; i < l->n; i++) {
         bert_encoding t = bert_tokens_at(l->tokens, i, 0);
         l->records[i] = (record){.text = r->texts[i]};
-        l->sequences[i] = (sequence){&l->records[i], t.n, t.ids, t.type_ids, t.truncated, i};
+        l->sequences[i] = (sequence){.from = &l->records[i], .n = t.n, .ids = t.ids, .types = t.type_ids,
+                                     .truncated = t.truncated, .text = i};
     }
 }
 
