@@ -99,6 +99,14 @@ class Page(Attention):
         self.assertAlmostEqual(float(shown[0][2]), max(head[1][tokens.index(shown[0][0])] for head in wanted["attentions"]["2"]), delta=STEP)
         self.browser.press("ArrowRight")
         self.assertIn("is attended to by", self.read())
+        said = set()
+        for y in (120, 170, 230):  # tokens under the pointer, on the left
+            self.browser.point("canvas", 200, y)
+            said.add(self.read().splitlines()[0])
+            i = next(i for i, token in enumerate(tokens) if self.read().startswith(f"“{token}” attends to"))
+            means = sorted((sum(head[i][j] for head in wanted["attentions"]["2"]) / 4 for j in range(len(tokens))), reverse=True)
+            self.close([[row[1] for row in self.table()]], [means[:10]])
+        self.assertEqual(len(said), 3)
 
     def test_heads_and_layers(self):
         self.show("head", FOX)
@@ -117,9 +125,10 @@ class Page(Attention):
         self.assertEqual(self.state(), "head,layer=2,head=1")
         self.browser.press("4", "]", ",")
         self.assertEqual(self.state(), "map,layer=1,head=2")
-        self.browser.choose("#sort", "entropy")
-        shown = [float(x) for x in self.browser.run("return [...document.querySelectorAll('.head small')].map((x) => x.innerText)")]
-        self.assertEqual(shown, sorted(shown))
+        for measure in ("entropy", "distance"):
+            self.browser.choose("#sort", measure)
+            shown = [float(x) for x in self.browser.run("return [...document.querySelectorAll('.head small')].map((x) => x.innerText)")]
+            self.assertEqual(shown, sorted(shown))
 
     def test_model_view(self):
         self.show("model", FOX)
@@ -234,6 +243,10 @@ class Page(Attention):
     def test_themes_and_keyboard(self):
         self.show("head,theme=dark", FOX)
         corner = "return [...document.querySelector('canvas').getContext('2d').getImageData(2, 2, 1, 1).data]"
+        self.assertLess(max(self.browser.run(corner)[:3]), 60)
+        self.browser.run("window.dispatchEvent(new Event('beforeprint'))")
+        self.assertEqual(self.browser.run(corner)[:3], [255, 255, 255])  # paper is white
+        self.browser.run("window.dispatchEvent(new Event('afterprint'))")
         self.assertLess(max(self.browser.run(corner)[:3]), 60)
         self.browser.choose("#theme", "light")
         self.assertEqual(self.browser.run(corner)[:3], [255, 255, 255])

@@ -124,7 +124,7 @@ static int check_decoder(const engine *e, const settings *s, int parts) {
     const char *path;
     if (!e->info.is_decoder || parts & ENGINE_DECODERS) return 0;
     TRY(engine_model_path(s, &path));
-    return say_error("%s/config.json: is_decoder is true: decoders are run by `bert attention` and `bert verify` only", path);
+    return say_error("%s/config.json: is_decoder is true: only `bert attention` and `bert verify` run decoders", path);
 }
 
 int engine_check_window(const settings *s) {
