@@ -15,6 +15,7 @@ import time
 
 from browser import Browsing, main
 from check_ablate_page import Ablation  # noqa: F401  its tests are run with these
+from check_front_page import FrontPage  # noqa: F401
 
 BERT, MODEL = sys.argv[1:3]
 FOX = "The quick brown fox jumps over the lazy dog."

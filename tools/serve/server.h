@@ -12,8 +12,8 @@ typedef struct listen_at {
     const char *socket; /* not NULL: a Unix socket instead */
 } listen_at;
 
-/* SIGINT, SIGTERM and SIGHUP wait until the server takes them. Threads that do not block them themselves must be started
- * behind this call, or one of them gets the signal. */
+/* SIGINT, SIGTERM and SIGHUP wait until the server takes them. Threads that do not block them by themselves must be
+ * started behind this call, or one of them gets the signal. */
 void server_block_signals(void);
 
 /* From here on SIGINT, SIGTERM and SIGHUP are the server's. */
