@@ -68,9 +68,10 @@ def literal(text):
 
 
 def synopsis(usage):
-    """Capitals are what the user puts in."""
-    return re.sub(r"[A-Z]{2,}", lambda word: rf"\fI{word[0]}\fR", re.sub(r"^(bert(?: [a-z-]+)?)", lambda name:
-                  rf"\fB{roff(name[0])}\fR", usage)).replace("[--]", r"[\fB\-\-\fR]")
+    """Capitals are what the user puts in; the rest is typed as it stands."""
+    text = re.sub(r"\b[A-Z][A-Z_]+", lambda word: rf"\fI{word[0]}\fR", roff(usage))
+    text = re.sub(r"^bert(?: [a-z][a-z\\-]*)?", lambda name: rf"\fB{name[0]}\fR", text)
+    return re.sub(r"(?<!\w)(?:\\-)+\w*", lambda typed: rf"\fB{typed[0]}\fR", text)
 
 
 def option_name(option):
@@ -154,9 +155,11 @@ def zsh_quote(text, special):
     return re.sub(f"([{re.escape(special)}])", r"\\\1", text).replace("'", r"'\''")
 
 
-def zsh_option(option):
+def zsh_option(command, option):
     names = [name + ("" if not option.argument else "=" if name.startswith("--") else "+") for name in spellings(option)]
-    spelt = names[0] if len(names) == 1 else f"'({' '.join(spellings(option))})'{{{','.join(names)}}}"
+    again = f"[-{option.letter} {option.argument}...]" in command.usage
+    before = "*" if again else f"({' '.join(spellings(option))})"   # what is not offered behind it
+    spelt = names[0] if len(names) == 1 else f"'{before}'{{{','.join(names)}}}"
     action = {"-d": "_files -/", "-f": "_files"}.get(takes(option), " ")
     if words_of(option):
         action = f"({' '.join(words_of(option))})"
@@ -169,7 +172,7 @@ def zsh_completion(frame, commands):
     options = []
     for c in commands:
         rest = "'*:file:_files'" if takes_files(c) else "'*:text: '"
-        specs = " \\\n        ".join([*map(zsh_option, c.options), rest])
+        specs = " \\\n        ".join([*(zsh_option(c, o) for o in c.options), rest])
         options.append(f"    {c.name})\n        _arguments -s -S : \\\n        {specs} ;;")
     return fill(frame, commands=listed, options="\n".join(options))
 
