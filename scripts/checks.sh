@@ -223,5 +223,27 @@ check_coverage() {
     need_packages gcovr
     build coverage gcc -Dbuildtype=debug -Db_coverage=true
     run_tests coverage -t 10
-    gcovr --root . --object-directory $WORK/coverage --filter src/ --filter tools/ --print-summary
+    gcovr --root . --object-directory $WORK/coverage --filter src/ --filter tools/ --json-summary $WORK/coverage.json
+    scripts/judge_coverage $WORK/coverage.json
+}
+
+# lint: no findings; .clang-tidy says which.
+check_lint() {
+    need_packages clang-tidy
+    local files
+    configure lint clang
+    mapfile -t files < <(find src tools -name '*.c' ! -name unicode_tables.c ! -path '*/arm/*' ! -path '*/serve/*')
+    ninja -C $WORK/lint tools/page_parts.c tools/ablate_parts.c
+    printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -n 4 clang-tidy -p $WORK/lint --quiet
+    for file in "${files[@]}"; do
+        case $file in src/kernels/x86/*) continue ;; esac   # intrinsics of an instruction set each
+        gcc -std=c17 -O2 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -Itools -fanalyzer -Werror -S -o /dev/null "$file"
+    done
+    printf '%d passed, 0 failed\n' "${#files[@]}"
+}
+
+# long: the tests that take a few random moments or steps in the ordinary suite, at their full number.
+check_long() {
+    build release gcc --prefix="$PWD/$WORK/prefix"
+    BERT_TEST_LONG=1 run_tests release -t 20 cli command_faults faults
 }

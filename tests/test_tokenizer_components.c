@@ -104,7 +104,7 @@ Test(components, bounded_growth) {
     bert_tokenizer_close(&tokenizer);
 }
 
-Test(components, content_of_a_normalizer_has_a_limit) {
+Test(components, patterns_and_contents_have_a_limit) {
     char *json = malloc(10000), *p = json;
     bert_error err = {0};
     p += sprintf(p, "{\"type\":\"Prepend\",\"prepend\":\"");
@@ -113,6 +113,13 @@ Test(components, content_of_a_normalizer_has_a_limit) {
     cr_expect_eq(open_with(json, "null", &err), BERT_UNSUPPORTED);
     cr_expect_not_null(strstr(err.text, "prepend has 4097 bytes"), "%s", err.text);
     strcpy(p + 4096, "\"}");
+    cr_expect_eq(open_with(json, "null", &err), BERT_OK, "%s", err.text);
+    p = json + sprintf(json, "{\"type\":\"Replace\",\"content\":\"\",\"pattern\":{\"Regex\":\"");
+    memset(p, 'a', 4097);
+    strcpy(p + 4097, "\"}}");
+    cr_expect_eq(open_with(json, "null", &err), BERT_UNSUPPORTED);
+    cr_expect_not_null(strstr(err.text, "a pattern of 4097 bytes"), "%s", err.text);
+    strcpy(p + 4096, "\"}}");
     cr_expect_eq(open_with(json, "null", &err), BERT_OK, "%s", err.text);
     free(json);
 }

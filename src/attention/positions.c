@@ -52,7 +52,10 @@ bert_status bert_sinusoidal_positions(float *dst, size_t tokens, size_t hidden, 
     const uint64_t host = bert_fpenv_enter();
     const double factor = step_factor(base, hidden / 2);
     double angle = 1.0;
-    for (size_t i = 0; i < hidden; i += 2, angle *= factor) turn(dst + i, tokens, hidden, angle);
+    for (size_t i = 0; i < hidden; i += 2) {
+        turn(dst + i, tokens, hidden, angle);
+        angle *= factor;
+    }
     bert_fpenv_leave(host);
     return BERT_OK;
 }

@@ -64,32 +64,31 @@ static bert_status open_regular(int *fd, struct stat *is, const char *path, bert
     return status;
 }
 
-static bert_status new_source(bert_source **source, const char *name, bert_error *err) {
+/* NULL: no memory. */
+static bert_source *new_source(const char *name) {
     bert_source *s = calloc(1, sizeof *s);
-    if (s != NULL) s->name = strdup(name);
-    if (s == NULL || s->name == NULL) {
-        free(s);
-        return bert_fail(err, BERT_NO_MEMORY, "%s: no memory to open it", name);
-    }
+    if (s == NULL) return NULL;
     s->fd = -1;
-    *source = s;
-    return BERT_OK;
+    s->name = strdup(name);
+    if (s->name != NULL) return s;
+    free(s);
+    return NULL;
 }
 
 bert_status bert_source_open(bert_source **source, const char *path, bert_error *err) {
-    *source = NULL;
-    TRY(new_source(source, path, err));
-    const bert_status status = open_regular(&(*source)->fd, &(*source)->opened, path, err);
-    if (status == BERT_OK) (*source)->size = (uint64_t)(*source)->opened.st_size;
+    bert_source *s = *source = new_source(path);
+    if (s == NULL) return bert_fail(err, BERT_NO_MEMORY, "%s: no memory to open it", path);
+    const bert_status status = open_regular(&s->fd, &s->opened, path, err);
+    if (status == BERT_OK) s->size = (uint64_t)s->opened.st_size;
     if (status != BERT_OK) bert_source_close(source);
     return status;
 }
 
 bert_status bert_source_open_memory(bert_source **source, const bert_file *memory, bert_error *err) {
-    *source = NULL;
-    TRY(new_source(source, memory->name, err));
-    (*source)->bytes = memory->data;
-    (*source)->size = memory->len;
+    bert_source *s = *source = new_source(memory->name);
+    if (s == NULL) return bert_fail(err, BERT_NO_MEMORY, "%s: no memory to open it", memory->name);
+    s->bytes = memory->data;
+    s->size = memory->len;
     return BERT_OK;
 }
 

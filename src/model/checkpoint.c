@@ -48,6 +48,7 @@ static bert_status shard_name(char **name, bert_json value, bert_error *err) {
     if (is_string && !*name) return bert_fail(err, BERT_NO_MEMORY, "no memory to read %s", INDEX);
     if (*name && bert_plain_name(*name) && strcmp(*name, INDEX) != 0) return BERT_OK;
     free(*name);
+    *name = NULL;
     return bert_fail(err, BERT_BAD_FILE, "%s: expected the plain name of a file in the model's folder, found %s", INDEX,
                      bert_quote(quoted, sizeof quoted, value.at, value.len));
 }

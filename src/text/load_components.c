@@ -9,7 +9,7 @@
 
 enum {
     MOST_COMPONENTS = 64, /* of a kind; each is a pass over the text */
-    MOST_CONTENT = 4096   /* bytes that a normalizer puts in; usual are a few */
+    MOST_CONTENT = 4096   /* bytes of a pattern, and of what a normalizer puts in; usual are a few */
 };
 
 /* Components of other tokenizers, so that the message helps. */
@@ -69,6 +69,12 @@ static bert_status load_pattern(bert_loader *loader, bert_json value, bert_patte
     const bool literal = bert_json_member(member, "String", &body);
     if (!literal) TRY(need(loader, member, "Regex", &body));
     TRY(bert_load_string(loader, body, "a pattern", &text));
+    const size_t n = strlen(text);
+    if (n > MOST_CONTENT) {
+        free(text);
+        return bert_fail(loader->err, BERT_UNSUPPORTED, "%s: a pattern of %zu bytes; at most %d are supported", loader->file,
+                         n, MOST_CONTENT);
+    }
     const bert_status status = literal ? bert_pattern_open_literal(pattern, text, memory, loader->err)
                                        : bert_pattern_open_regex(pattern, text, memory, loader->err);
     free(text);

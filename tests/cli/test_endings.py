@@ -60,7 +60,8 @@ class Killed(Case):
                     if MEASURED:
                         self.assertLess(waited, 5)  # 0.5 s are promised; other programs run here too
             self.assertGreater(ended, 0)
-            print(f"figure: {name}: {count // 2} signals of {sorted(int(n) for n in numbers)}, {ended} before the end")
+            what = "killed" if signal.SIGKILL in numbers else "stopped"
+            print(f"figure: {what}, {name}: {count // 2} times, {ended} of them before the end")
 
     def test_killed_at_random_moments(self):
         self.random_moments([signal.SIGKILL], 200 if LONG else 20)
