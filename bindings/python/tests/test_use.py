@@ -43,7 +43,7 @@ class Errors(unittest.TestCase):
             warnings.simplefilter("ignore", libbert.BertWarning)
             self.failed(libbert.Status.TOO_LONG, "positions", model.run, "he can run " * 30, max_length=70)
             self.failed(libbert.Status.INVALID_ARGUMENT, "max_length", model.tokenize, FOX, max_length=1)
-            self.failed(libbert.Status.INVALID_ARGUMENT, "query", model.encode, FOX, prompt_name="query")
+            self.failed(libbert.Status.INVALID_ARGUMENT, "no prompt", model.encode, FOX, prompt_name="poem")
             self.failed(libbert.Status.INVALID_ARGUMENT, "stride", model.encode, FOX, window=8, stride=9)
             self.assertEqual(model.encode(FOX).shape, (model.dim,))   # it goes on after each
 
