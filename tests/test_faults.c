@@ -223,6 +223,91 @@ static bert_status use_maps(bert_error *err) {
     return status;
 }
 
+typedef bert_status head_use(bert_session *session, const bert_pipeline *pipeline, const bert_tokens *tokens,
+                             bert_error *err);
+
+/* Opens a folder and a pair of texts in windows for a head. */
+static bert_status with_head(const char *name, const bert_text *text, head_use *use, bert_error *err) {
+    char path[PATH_MAX];
+    bert_pipeline *pipeline = NULL;
+    bert_session *session = NULL;
+    bert_tokens *tokens = NULL;
+    bert_tokenize_options options = BERT_TOKENIZE_OPTIONS_INIT;
+    options.max_length = 9, options.overflow = 1, options.stride = 1;
+    if (text->b) options.truncation = BERT_ONLY_SECOND;
+    snprintf(path, sizeof path, "%s/models/%s", getenv("BERT_TEST_DATA"), name);
+    bert_status status = bert_pipeline_open(&pipeline, path, NULL, err);
+    if (status == BERT_OK) status = bert_session_open(&session, bert_pipeline_model(pipeline), NULL, err);
+    if (status == BERT_OK) status = bert_tokenize(&tokens, bert_pipeline_tokenizer(pipeline), text, 1, &options, err);
+    if (status == BERT_OK) status = use(session, pipeline, tokens, err);
+    bert_tokens_close(&tokens);
+    bert_session_close(&session);
+    bert_pipeline_close(&pipeline);
+    return status;
+}
+
+static const bert_text FOX = {"the quick brown fox jumps over the dog", 38, NULL, 0};
+enum { ROWS = 64, LABELS = 5 };
+
+static bert_status find_entities(bert_session *s, const bert_pipeline *p, const bert_tokens *tokens, bert_error *err) {
+    static float logits[ROWS * LABELS];
+    bert_place places[ROWS];
+    bert_entity found[ROWS];
+    bert_entities_options options = BERT_ENTITIES_OPTIONS_INIT;
+    size_t n;
+    bert_head *head;
+    options.aggregation = BERT_AGGREGATION_AVERAGE;
+    bert_status status = bert_head_open(&head, bert_pipeline_model(p), BERT_HEAD_TOKENS, err);
+    if (status == BERT_OK) status = bert_head_run_tokens(s, head, logits, tokens, 0, NULL, err);
+    bert_windows_place(places, tokens, 0);
+    if (status == BERT_OK) status = bert_entities(found, &n, head, logits, tokens, 0, places, &FOX, &options, err);
+    bert_head_close(&head);
+    return status;
+}
+static bert_status use_entities(bert_error *err) { return with_head("tiny-bert-ner", &FOX, find_entities, err); }
+
+static bert_status find_answers(bert_session *s, const bert_pipeline *p, const bert_tokens *tokens, bert_error *err) {
+    static float logits[ROWS * 2];
+    bert_answer answer;
+    size_t n;
+    bert_head *head;
+    bert_status status = bert_head_open(&head, bert_pipeline_model(p), BERT_HEAD_SPAN, err);
+    if (status == BERT_OK) status = bert_head_run_tokens(s, head, logits, tokens, 0, NULL, err);
+    if (status == BERT_OK) status = bert_answers(&answer, &n, head, logits, tokens, 0, NULL, err);
+    bert_head_close(&head);
+    return status;
+}
+static bert_status use_answers(bert_error *err) {
+    const bert_text pair = {"who", 3, FOX.a, FOX.a_len};
+    return with_head("tiny-bert-qa", &pair, find_answers, err);
+}
+
+static bert_status fill_masks(bert_session *s, const bert_pipeline *p, const bert_tokens *tokens, bert_error *err) {
+    int32_t ids[ROWS];
+    float scores[ROWS];
+    bert_mlm *mlm;
+    const int32_t mask = bert_tokenizer_special(bert_pipeline_tokenizer(p), BERT_SPECIAL_MASK);
+    bert_status status = bert_mlm_open(&mlm, bert_pipeline_model(p), err);
+    if (status == BERT_OK) status = bert_mlm_fill(s, mlm, ids, scores, tokens, mask, 2, 0, 0, NULL, err);
+    bert_mlm_close(&mlm);
+    return status;
+}
+static bert_status use_masks(bert_error *err) {
+    const bert_text text = {"the [MASK] sat", 14, NULL, 0};
+    return with_head("tiny-bert", &text, fill_masks, err);
+}
+
+static bert_status rank_documents(bert_session *s, const bert_pipeline *p, const bert_tokens *tokens, bert_error *err) {
+    float score;
+    bert_head *head;
+    (void)tokens;
+    bert_status status = bert_head_open(&head, bert_pipeline_model(p), BERT_HEAD_SEQUENCE, err);
+    if (status == BERT_OK) status = bert_rerank(s, p, head, &score, "who", 3, &FOX, 1, NULL, NULL, err);
+    bert_head_close(&head);
+    return status;
+}
+static bert_status use_ranking(bert_error *err) { return with_head("tiny-bert-reranker", &FOX, rank_documents, err); }
+
 /* A tokenizer.json that takes the general path: normalizers, patterns, added tokens, a template. */
 static const char components[] =
     "{\"added_tokens\":[{\"id\":4,\"content\":\"<x>\",\"single_word\":false,\"lstrip\":true,\"rstrip\":false,"
@@ -273,7 +358,8 @@ static const struct {
     const char *name;
     bert_status (*use)(bert_error *err);
 } works[] = {{"container", use_container}, {"text", use_text}, {"memory", use_memory}, {"pool", use_pool},
-             {"pipeline", use_pipeline},   {"maps", use_maps},   {"tokenizer", use_tokenizer}};
+             {"pipeline", use_pipeline},   {"maps", use_maps},   {"tokenizer", use_tokenizer}, {"entities", use_entities},
+             {"answers", use_answers},     {"masks", use_masks}, {"ranking", use_ranking}};
 
 enum { N_WORKS = sizeof works / sizeof works[0] };
 static const size_t read_files[] = {0, 1, 4, 5}; /* those of them that read files */

@@ -223,6 +223,39 @@ Test(heads, next_sentence_takes_pairs) {
     close_setting(&x);
 }
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+/* A host with flush-to-zero, rounding to zero and traps: the heads' bits stay, and so does its word. */
+Test(heads, hostile_floating_point_environment) {
+    float plain[3], odd[3], words[2][2];
+    int32_t ids[2][2];
+    const unsigned host = 0x8000u | 0x6000u | 0x0040u, usual = _mm_getcsr();
+    const bert_text text = TEXT("the [MASK] sat.");
+    bert_tokens *tokens = NULL;
+    bert_mlm *mlm;
+    setting x = open_setting("tiny-bert-classifier", BERT_HEAD_SEQUENCE, NULL), y = open_setting("tiny-bert", BERT_HEAD_NEXT, NULL);
+    const bert_tokenizer *z = bert_pipeline_tokenizer(y.p);
+    const int32_t mask = bert_tokenizer_special(z, BERT_SPECIAL_MASK);
+    cr_assert_eq(bert_tokenize(&tokens, z, &text, 1, NULL, &err), BERT_OK);
+    cr_assert_eq(bert_mlm_open(&mlm, bert_pipeline_model(y.p), &err), BERT_OK);
+    for (int strange = 0; strange < 2; strange++) {
+        _mm_setcsr(strange ? host : usual);
+        const bert_status status = bert_classify(x.s, x.p, x.head, strange ? odd : plain, TEXTS, 1, NULL, NULL, &err);
+        const bert_status filled = bert_mlm_fill(y.s, mlm, ids[strange], words[strange], tokens, mask, 2, 0, 0, NULL, &err);
+        const unsigned after = _mm_getcsr();
+        _mm_setcsr(usual);
+        cr_assert(status == BERT_OK && filled == BERT_OK && (!strange || after == host));
+    }
+    cr_expect_eq(memcmp(plain, odd, sizeof odd), 0);
+    cr_expect_eq(memcmp(ids[0], ids[1], sizeof *ids), 0);
+    cr_expect_eq(memcmp(words[0], words[1], sizeof *words), 0);
+    bert_mlm_close(&mlm);
+    bert_tokens_close(&tokens);
+    close_setting(&x);
+    close_setting(&y);
+}
+#endif
+
 /* ---- What files say. ---- */
 
 /* The model of a folder with `from` in config.json replaced by `to`, and a further file. */

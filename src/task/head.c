@@ -32,7 +32,8 @@ int bert_model_has_head(const bert_model *model, bert_head_kind kind) {
     if (kind == BERT_HEAD_WORDS) return bert_model_find(model, "cls.predictions.transform.dense.weight") != NULL;
     if ((size_t)kind >= N_HEADS || !bert_model_find(model, HEADS[kind].weight)) return 0;
     if (HEADS[kind].pooled && !bert_model_has_pooler(model)) return 0;
-    return !is_classifier(kind) || bert_head_classifier_kind(model) == kind;
+    bert_head_kind of = kind;
+    return !is_classifier(kind) || (bert_head_classifier_kind(&of, model, NULL) == BERT_OK && of == kind);
 }
 
 int bert_model_head_uses(const bert_model *model, bert_head_kind kind, const char *tensor) {
@@ -50,13 +51,15 @@ bert_status bert_head_refuse_decoder(const bert_model *model, bert_error *err) {
 static bert_status check_there(const bert_model *model, bert_head_kind kind, bert_error *err) {
     if ((size_t)kind >= N_HEADS) return bert_fail(err, BERT_INVALID_ARGUMENT, "%d is no linear head", (int)kind);
     const head_row *row = &HEADS[kind];
+    bert_head_kind of = kind;
     TRY(bert_head_refuse_decoder(model, err));
     if (!bert_model_find(model, row->weight))
         return bert_fail(err, BERT_NOT_FOUND, "the model has no head for %s (%s is not in its files)", row->what,
                          row->weight);
-    if (is_classifier(kind) && bert_head_classifier_kind(model) != kind)
+    if (is_classifier(kind)) TRY(bert_head_classifier_kind(&of, model, err));
+    if (of != kind)
         return bert_fail(err, BERT_NOT_FOUND, "the model has no head for %s: by its config.json %s is for %s",
-                         row->what, row->weight, HEADS[bert_head_classifier_kind(model)].what);
+                         row->what, row->weight, HEADS[of].what);
     if (row->pooled && !bert_model_has_pooler(model))
         return bert_fail(err, BERT_NOT_FOUND,
                          "the model has no head for %s (pooler.dense.weight, which %s needs, is not in its files)",

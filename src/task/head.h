@@ -19,7 +19,7 @@ BERT_MUST_USE bert_status bert_head_config_read(bert_head_info *info, char unkno
                                                 bert_error *err);
 /* Whose classifier.weight it is by `architectures`: SEQUENCE, TOKENS, or without a word about it SEQUENCE if there is a
  * pooler. */
-bert_head_kind bert_head_classifier_kind(const bert_model *model);
+BERT_MUST_USE bert_status bert_head_classifier_kind(bert_head_kind *kind, const bert_model *model, bert_error *err);
 
 struct bert_head {
     const bert_model *model; /* retained */

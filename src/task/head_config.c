@@ -128,21 +128,21 @@ bert_status bert_head_config_read(bert_head_info *info, char unknown[96], const 
 /* ---- Whose classifier. ---- */
 
 static int ends_with(bert_json value, const char *end) {
-    char *text = bert_json_dup(value);
-    const size_t n = text ? strlen(text) : 0, m = strlen(end);
-    const int ends = n >= m && strcmp(text + n - m, end) == 0;
-    free(text);
-    return ends;
+    char text[128];
+    if (bert_json_kind_of(value) != BERT_JSON_STRING || value.len > sizeof text) return 0;
+    const size_t n = bert_json_string(text, value), m = strlen(end);
+    return n >= m && memcmp(text + n - m, end, m) == 0;
 }
 
-bert_head_kind bert_head_classifier_kind(const bert_model *model) {
+bert_status bert_head_classifier_kind(bert_head_kind *kind, const bert_model *model, bert_error *err) {
     bert_json root, list, name;
     size_t place = 0;
-    if (bert_model_json(model, BERT_TEXT_CONFIG, &root, NULL) == BERT_OK && is_there(root, "architectures", &list) &&
-        bert_json_kind_of(list) == BERT_JSON_ARRAY)
-        while (bert_json_next(list, &place, NULL, &name)) {
-            if (ends_with(name, "ForTokenClassification")) return BERT_HEAD_TOKENS;
-            if (ends_with(name, "ForSequenceClassification")) return BERT_HEAD_SEQUENCE;
-        }
-    return bert_model_has_pooler(model) ? BERT_HEAD_SEQUENCE : BERT_HEAD_TOKENS;
+    *kind = bert_model_has_pooler(model) ? BERT_HEAD_SEQUENCE : BERT_HEAD_TOKENS;
+    TRY(bert_model_json(model, BERT_TEXT_CONFIG, &root, err));
+    if (!is_there(root, "architectures", &list) || bert_json_kind_of(list) != BERT_JSON_ARRAY) return BERT_OK;
+    while (bert_json_next(list, &place, NULL, &name)) {
+        if (ends_with(name, "ForTokenClassification")) *kind = BERT_HEAD_TOKENS;
+        if (ends_with(name, "ForSequenceClassification")) *kind = BERT_HEAD_SEQUENCE;
+    }
+    return BERT_OK;
 }
