@@ -234,6 +234,27 @@ static void check_states(bert_session *s, const bert_pipeline *p, bert_text text
     bert_tokens_close(&tokens);
 }
 
+/* Their hidden sizes may differ: the session's states would not fit. */
+Test(sentence, a_session_of_another_model_is_refused) {
+    float vector[96];
+    bert_pipeline *p, *other;
+    bert_session *s, *other_session;
+    bert_tokens *tokens = NULL;
+    const bert_text text = {"the cat", 7, NULL, 0};
+    const bert_encoding nothing = {0};
+    open_all(&p, &s, "every-flag");
+    open_all(&other, &other_session, "dense");
+    cr_assert_eq(bert_tokenize(&tokens, bert_pipeline_tokenizer(p), &text, 1, NULL, &err), BERT_OK, "%s", err.text);
+    cr_expect_eq(bert_embed_windows(other_session, p, tokens, 0, vector, NULL, NULL, &err), BERT_INVALID_ARGUMENT);
+    cr_expect_eq(bert_embed_windows(s, p, tokens, 0, vector, NULL, NULL, &err), BERT_OK, "%s", err.text);
+    cr_expect_eq(bert_pipeline_pool(p, vector, vector, NULL, &nothing, NULL, &err), BERT_INVALID_ARGUMENT);
+    bert_tokens_close(&tokens);
+    bert_session_close(&s);
+    bert_pipeline_close(&p);
+    bert_session_close(&other_session);
+    bert_pipeline_close(&other);
+}
+
 Test(sentence, long_texts_in_windows) {
     static char text[ROOM], bytes[ROOM];
     float vectors[3][96], alone[96];

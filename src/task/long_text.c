@@ -148,6 +148,8 @@ bert_status bert_embed_windows(bert_session *session, const bert_pipeline *pipel
     long_text t = {.session = session, .hidden = bert_model_describe(pipeline->model).hidden};
     bert_embed_plan plan;
     bert_status status;
+    if (bert_session_model(session) != pipeline->model)
+        return bert_fail(err, BERT_INVALID_ARGUMENT, "the session is of another model than the pipeline's");
     TRY_OR_DONE(bert_embed_plan_make(&plan, pipeline, options, err));
     TRY_OR_DONE(open_text(&t, tokens, i, states ? states->n_layers : 0, vector != NULL, err));
     t.run = plan.options.run;

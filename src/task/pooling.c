@@ -138,6 +138,7 @@ bert_status bert_pipeline_pool(const bert_pipeline *pipeline, float *dst, const 
     TRY(bert_embed_plan_make(&plan, pipeline, options, err));
     if (plan.need_pooler && !pooler)
         return bert_fail(err, BERT_INVALID_ARGUMENT, "pooling by the pooler needs the pooler's output");
+    if (tokens->n == 0) return bert_fail(err, BERT_INVALID_ARGUMENT, "a text without tokens has no vector");
     const size_t h = bert_model_describe(pipeline->model).hidden;
     const bert_pool_input input = {hidden, tokens->n, hidden, hidden + (tokens->n - 1) * h, pooler};
     float *scratch = malloc(2 * plan.width * sizeof *scratch);
