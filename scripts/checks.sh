@@ -3,7 +3,7 @@
 # a line `N passed, N failed` in the output says how many tests it was, else it counts as one.
 
 WORK=build-check
-CHECK_PACKAGES=(curl g++ clang libclang-rt-14-dev llvm libcriterion-dev python3-venv)
+CHECK_PACKAGES=(curl g++ clang libclang-rt-14-dev llvm libcriterion-dev parallel python3-venv)
 CHECK_MODULES=(numpy==2.4.6 safetensors==0.8.0)
 
 # use_venv FOLDER MODULE…: a virtual environment with these modules comes first in PATH.
@@ -208,6 +208,14 @@ fuzz_each() {
         n=$((n + 1))
     done
     printf '%d passed, 0 failed\n' "$n"
+}
+
+# check_spark: scripts/spark_encode.py under Spark, alone and on a cluster of processes, with tasks that fail once.
+check_spark() {
+    need_packages openjdk-17-jre-headless
+    use_venv .venv-spark pyspark==3.5.6
+    build release gcc --prefix="$PWD/$WORK/prefix"
+    python3 tests/check_spark.py $WORK/release/tools/bert tests/data/models/tiny-bert
 }
 
 check_fuzz() { fuzz_each "${FUZZ_SECONDS:-60}"; }

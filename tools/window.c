@@ -87,9 +87,10 @@ int window_concerns_text(bert_status status) {
     return status == BERT_TOO_LONG || status == BERT_INVALID_ARGUMENT || status == BERT_UNSUPPORTED;
 }
 
-/* The library numbers the texts of a call; here each stands alone and has its own place already. */
+/* The library numbers the texts of a call ("text 0: …", "text 0 has …"); here each stands alone and has its own place. */
 static const char *without_number(const char *text) {
-    return strncmp(text, "text 0: ", 8) == 0 ? text + 8 : text;
+    if (strncmp(text, "text 0", 6) != 0) return text;
+    return text + 6 + strspn(text + 6, ": ");
 }
 
 int window_screen(window *w, const bert_tokenizer *tokenizer, const bert_tokenize_options *options, size_t *found) {
