@@ -395,6 +395,8 @@ Test(heads, sessions_of_another_model) {
     setting x = open_setting("tiny-bert-classifier", BERT_HEAD_SEQUENCE, NULL), y = open_setting("tiny-bert-reranker", BERT_HEAD_SEQUENCE, NULL);
     cr_expect_eq(bert_classify(y.s, x.p, x.head, scores, TEXTS, 1, NULL, NULL, &err), BERT_INVALID_ARGUMENT);
     cr_expect_eq(bert_classify(x.s, y.p, x.head, scores, TEXTS, 1, NULL, NULL, &err), BERT_INVALID_ARGUMENT);
+    const bert_batch empty = {.size = sizeof empty, .n = 1};
+    cr_expect_eq(bert_head_run(x.s, x.head, scores, &empty, NULL, &err), BERT_INVALID_ARGUMENT);
     close_setting(&x);
     close_setting(&y);
 }

@@ -14,7 +14,7 @@ typedef struct entities {
 
 static int fit(head_job *j) {
     const settings *s = j->s;
-    if (!s->window) return s->stride == NO_STRIDE ? 0 : say_usage("--stride needs --window");
+    if (!s->window) return 0;
     return head_fit_windows(j, s->window, s->stride == NO_STRIDE ? s->window / 2 : s->stride);
 }
 
@@ -67,6 +67,7 @@ static const head_task task = {.kind = BERT_HEAD_TOKENS,
 
 static int run(const settings *s) {
     entities e = {0};
+    TRY(engine_check_window(s));
     const int status = head_job_run(s, &task, &e);
     free(e.places);
     free(e.found);

@@ -123,7 +123,7 @@ bert_status bert_head_check_session(const bert_session *session, const bert_mode
 }
 
 static size_t rows_of(const bert_head *head, const bert_batch *batch) {
-    return HEADS[head->info.kind].pooled ? batch->n : batch->start[batch->n];
+    return bert_pass_rows(batch, HEADS[head->info.kind].pooled);
 }
 
 static bert_status check_finite(const bert_head *head, const float *logits, size_t n, bert_error *err) {

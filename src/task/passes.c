@@ -95,10 +95,16 @@ bert_status bert_passes_run_text(const bert_tokens *tokens, size_t i, size_t bud
     return run_texts(tokens, i, i + 1, budget, run, user, err);
 }
 
+/* A batch without arrays has none: bert_run refuses it in words. */
+size_t bert_pass_rows(const bert_batch *batch, int pooled) {
+    if (pooled) return batch->n;
+    return batch->start ? batch->start[batch->n] : 0;
+}
+
 bert_status bert_pass_states(float **states, bert_session *session, int pooled, const bert_batch *batch,
                              const bert_run_options *options, bert_error *err) {
     const bert_model_info model = bert_model_describe(bert_session_model(session));
-    const size_t rows = pooled ? batch->n : batch->start[batch->n];
+    const size_t rows = bert_pass_rows(batch, pooled);
     bert_tap tap = BERT_TAP_INIT;
     *states = calloc(rows ? rows : 1, model.hidden * sizeof **states);
     if (!*states) return bert_fail(err, BERT_NO_MEMORY, "no memory for the states of %zu tokens", rows);

@@ -16,8 +16,9 @@ BERT_MUST_USE bert_status bert_passes_run(const bert_tokens *tokens, size_t budg
 BERT_MUST_USE bert_status bert_passes_run_text(const bert_tokens *tokens, size_t i, size_t budget, bert_pass_run *run,
                                                void *user, bert_error *err);
 
-/* What heads look at: *states [n, H] of the batch from the pooler, or [ΣT, H] behind the last layer; freed with free(),
- * NULL after an error. */
+/* What heads look at: *states [rows, H], n rows of the batch from the pooler, or ΣT behind the last layer; freed with
+ * free(), NULL after an error. */
+size_t bert_pass_rows(const bert_batch *batch, int pooled);
 BERT_MUST_USE bert_status bert_pass_states(float **states, bert_session *session, int pooled, const bert_batch *batch,
                                            const bert_run_options *options, bert_error *err);
 

@@ -160,6 +160,7 @@ class Entities(Heads):
         self.assertEqual(windows.stderr, b"")
         self.assertGreater(lines(windows)[0]["entities"][-1]["end"], 200)
         self.refused(2, "--stride needs --window", "ner", "-m", NER, "--stride", "3", "a")
+        self.refused(2, "takes the place of --max-length", "ner", "-m", NER, "--window", "9", "--max-length", "9", "a")
         self.refused(2, "expected less than the window", "ner", "-m", NER, "--window", "3", "--stride", "3", "a")
         self.refused(1, "64 positions", "ner", "-m", NER, "--window", "65", "a")
 
