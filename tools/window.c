@@ -87,7 +87,7 @@ int window_concerns_text(bert_status status) {
     return status == BERT_TOO_LONG || status == BERT_INVALID_ARGUMENT || status == BERT_UNSUPPORTED;
 }
 
-/* The library numbers the texts of a call ("text 0: …", "text 0 has …"); here each stands alone and has its own place. */
+/* The library numbers the texts of a call ("text 0: …", "text 0 has …"); here each stands alone, in its own place. */
 static const char *without_number(const char *text) {
     if (strncmp(text, "text 0", 6) != 0) return text;
     return text + 6 + strspn(text + 6, ": ");
