@@ -3,7 +3,7 @@
 #ifndef SERVE_JOB_H
 #define SERVE_JOB_H
 
-#include "limits.h"
+#include "bounds.h"
 #include "models.h"
 
 struct look; /* look.h */

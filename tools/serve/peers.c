@@ -5,7 +5,7 @@
 
 #include "head.h"
 #include "json_out.h"
-#include "limits.h"
+#include "bounds.h"
 
 #define FIRST_NAP 1000000
 #define LONGEST_NAP 250000000

@@ -1,6 +1,6 @@
-/* serve/limits.h: what a client may ask for, and how requests are packed. */
-#ifndef SERVE_LIMITS_H
-#define SERVE_LIMITS_H
+/* serve/bounds.h: what a client may ask for, and how requests are packed. */
+#ifndef SERVE_BOUNDS_H
+#define SERVE_BOUNDS_H
 
 #include <stddef.h>
 #include <stdint.h>
