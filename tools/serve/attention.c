@@ -1,5 +1,5 @@
-/* /attention: the tensors of `bert attention` for one text or pair; /page: the page that shows them, and / the page that
- * asks for texts. */
+/* /attention: the tensors of `bert attention` for one text or pair; /page: the page that shows them, and / the page
+ * that asks for texts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,7 +57,7 @@ static int take_what(const request *r, look *l) {
         while (good && bert_json_next(value, &place, NULL, &item))
             good = bert_json_kind_of(item) == BERT_JSON_STRING && want(l, item.at + 1, item.len - 2);
     }
-    return good ? 0 : exchange_fail(r->x, 422, "what: expected names as in bert attention --what: [\"weights\",\"query\"]");
+    return good ? 0 : exchange_fail(r->x, 422, "what: expected names of bert attention --what: [\"weights\",\"query\"]");
 }
 
 static int take_format(const request *r, look *l) {
@@ -88,9 +88,9 @@ static void take_texts(request *r, look *l) {
 static int check_size(const request *r, const look *l) {
     size_t bytes = look_bytes(l, &r->model->engine), most = r->x->of->most.answer;
     if (bytes <= most) return 0;
-    return exchange_fail(r->x, 413, "the answer would have about %zu MB, at most %zu are allowed: ask for fewer layers, "
-                                    "heads or texts%s", bytes >> 20, most >> 20,
-                         l->kind == &writer_json ? ", or for safetensors" : "");
+    return exchange_fail(r->x, 413,
+                         "the answer would have about %zu MB, at most %zu are allowed: ask for fewer layers, heads or "
+                         "texts%s", bytes >> 20, most >> 20, l->kind == &writer_json ? ", or for safetensors" : "");
 }
 
 static look *open_look(job **j, request *r) {

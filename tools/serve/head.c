@@ -39,7 +39,7 @@ static int is_digit(char c) {
 /* CR LF, which is 0; HEAD_PART if the bytes end before that is known. */
 static int take_line_end(scan *s) {
     if (s->at == s->end) return HEAD_PART;
-    if (*s->at != '\r') return refuse(s, 400, "a character that may not be there, or a line that does not end in CR LF");
+    if (*s->at != '\r') return refuse(s, 400, "a character that may not be there, or a line without CR LF");
     if (s->end - s->at < 2) return HEAD_PART;
     if (s->at[1] != '\n') return refuse(s, 400, "CR without LF");
     s->at += 2;
@@ -71,7 +71,8 @@ static int take_target(scan *s) {
     span target = take_while(s, is_target);
     if (target.n > HEAD_TARGET) return refuse(s, 414, "the request's target has more than 4096 bytes");
     if (s->at == s->end) return HEAD_PART;
-    if (!target.n || *s->at != ' ') return refuse(s, 400, "expected a path and the version, as in: POST /embed HTTP/1.1");
+    if (!target.n || *s->at != ' ')
+        return refuse(s, 400, "expected a path and the version, as in: POST /embed HTTP/1.1");
     s->at++;
     return 0;
 }
@@ -99,7 +100,7 @@ static int take_length(scan *s, span value) {
         if (!is_digit(value.at[i])) return refuse(s, 400, "Content-Length is not a number");
     if (!value.n) return refuse(s, 400, "Content-Length is empty");
     for (size_t i = 0; i < value.n; i++) {
-        if (s->found->length > (uint64_t)INT64_MAX / 10 - 1) return refuse(s, 413, "Content-Length is beyond all limits");
+        if (s->found->length > (uint64_t)INT64_MAX / 10 - 1) return refuse(s, 413, "Content-Length is too large");
         s->found->length = s->found->length * 10 + (uint64_t)(value.at[i] - '0');
     }
     return 0;

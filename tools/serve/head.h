@@ -1,8 +1,8 @@
 /* serve/head.h: a strict look at the head of an HTTP/1.1 request (RFC 9112), before libmicrohttpd reads it.
  *
- * libmicrohttpd takes a lone CR for the end of a line, cuts values at a NUL, and accepts two Host fields, two lengths, or
- * a length beside a transfer coding. Each is a way to make two programs in a row see different requests, so nothing of
- * the kind gets to it.
+ * libmicrohttpd takes a lone CR for the end of a line, cuts values at a NUL, and accepts two Host fields, two lengths,
+ * or a length beside a transfer coding. Each is a way to make two programs in a row see different requests, so nothing
+ * of the kind gets to it.
  */
 #ifndef SERVE_HEAD_H
 #define SERVE_HEAD_H

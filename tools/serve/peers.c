@@ -58,8 +58,9 @@ void peers_say(int fd, int status, const char *why) {
     buffer_text(&body, "{\"error\":");
     json_text(&body, why);
     buffer_print(&body, ",\"error_type\":\"%s\"}\n", status == 503 ? "Overloaded" : "Validation");
-    buffer_print(&all, "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\n%sContent-Length: %zu\r\n\r\n",
-                 status, phrase(status), status == 503 ? "Retry-After: 1\r\n" : "", body.len);
+    buffer_print(&all, "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\n", status,
+                 phrase(status));
+    buffer_print(&all, "%sContent-Length: %zu\r\n\r\n", status == 503 ? "Retry-After: 1\r\n" : "", body.len);
     buffer_add(&all, body.data, body.len);
     (void)!send(fd, all.data, all.len, MSG_DONTWAIT | MSG_NOSIGNAL);
     buffer_close(&body);

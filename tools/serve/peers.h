@@ -1,9 +1,9 @@
 /* serve/peers.h: the connections, where each of them stands, and until when it may stand there.
  *
- * libmicrohttpd has a limit for silence only, so a client that sends a byte now and then stays for ever. Here each stage
- * has a time of its own that counts from its beginning: to send a head, a body, to take the answer. And a head is looked
- * at by head_check while its bytes are still in the socket; libmicrohttpd is told that there is something to read only
- * when a whole and faultless one is there.
+ * libmicrohttpd has a limit for silence only, so a client that sends a byte now and then stays for ever. Here each
+ * stage has a time of its own that counts from its beginning: to send a head, a body, to take the answer. And a head is
+ * looked at by head_check while its bytes are still in the socket; libmicrohttpd is told that there is something to
+ * read only when a whole and faultless one is there.
  */
 #ifndef SERVE_PEERS_H
 #define SERVE_PEERS_H
