@@ -57,7 +57,8 @@ static int take_what(const request *r, look *l) {
         while (good && bert_json_next(value, &place, NULL, &item))
             good = bert_json_kind_of(item) == BERT_JSON_STRING && want(l, item.at + 1, item.len - 2);
     }
-    return good ? 0 : exchange_fail(r->x, 422, "what: expected names of bert attention --what: [\"weights\",\"query\"]");
+    if (good) return 0;
+    return exchange_fail(r->x, 422, "what: expected names of bert attention --what, as [\"weights\",\"query\"]");
 }
 
 static int take_format(const request *r, look *l) {
