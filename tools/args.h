@@ -44,7 +44,8 @@ typedef struct settings {
     int json;
     struct {
         const char *host, *socket, *api_key_file;
-        size_t port, max_body, max_texts, max_tokens, max_answer, max_queue, max_connections, pass_tokens, max_wait, timeout;
+        size_t port, max_body, max_texts, max_tokens, max_answer, max_queue, max_connections, timeout;
+        size_t pass_tokens, max_wait;
     } serve;
     /* output */
     const char *output, *format;

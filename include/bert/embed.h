@@ -115,8 +115,8 @@ typedef struct bert_window_states {
     size_t size;
     const int32_t *layers; /* [n_layers], 0: the embeddings, l: behind layer l */
     size_t n_layers;
-    float *hidden;         /* [n_layers, T, H], T = bert_windows_length: the state of each token from the window where it
-                              has most context */
+    float *hidden;         /* [n_layers, T, H], T = bert_windows_length: the state of each token from the window where
+                              it has most context */
     float *pooler;         /* [H]: the mean of the windows' pooler outputs; NULL: not wanted */
 } bert_window_states;
 

@@ -142,8 +142,8 @@ BERT_API BERT_MUST_USE bert_status bert_mlm_top(const bert_mlm *mlm, int32_t *id
                                                 const float *hidden, size_t n, size_t k, const bert_workers *workers,
                                                 bert_error *err);
 
-/* The k likeliest words for every token of `tokens` with the id `mask`, in order of text, part and token: ids and scores
- * [bert_mlm_count, k], best first. Scores are probabilities, or with `raw` 1 logits. pass_tokens as above. */
+/* The k likeliest words for every token of `tokens` with the id `mask`, in order of text, part and token: ids and
+ * scores [bert_mlm_count, k], best first. Scores are probabilities, or with `raw` 1 logits. pass_tokens as above. */
 BERT_API size_t bert_mlm_count(const bert_tokens *tokens, int32_t mask);
 BERT_API BERT_MUST_USE bert_status bert_mlm_fill(bert_session *session, const bert_mlm *mlm, int32_t *ids,
                                                  float *scores, const bert_tokens *tokens, int32_t mask, size_t k,

@@ -92,7 +92,8 @@ bert_status bert_session_reserve(bert_pass *pass, bert_error *err) {
     const size_t starts = pass->keep_maps ? pass->batch->n + 1 : 0, size_floats = sizeof(size_t) / sizeof(float);
     size_t total = 0, hidden, sum, work, pooled, memory_kv, scores, weights, by_head, map_start, cross_start, scratch;
     const bool fits = plan(&total, &hidden, t, h, 1) && plan(&total, &sum, t, h, 1) &&
-                      plan(&total, &work, t, larger(4 * h, inner_stride), 1) && plan(&total, &pooled, pass->batch->n, h, 1) &&
+                      plan(&total, &work, t, larger(4 * h, inner_stride), 1) &&
+                      plan(&total, &pooled, pass->batch->n, h, 1) &&
                       plan(&total, &memory_kv, pass->memory_tokens, 2 * h, 1) &&
                       plan(&total, &scores, maps, pass->longest, keys) &&
                       plan(&total, &weights, maps, pass->longest, keys) &&

@@ -51,7 +51,8 @@ bert_status bert_dense_open_stored(bert_dense *dense, const bert_kernels *kernel
     *dense = (bert_dense){.kernels = kernels, .n = n, .k = k};
     TRY(check_shape(weight, weight_name, n, k, err));
     if (!bert_arena_open(&dense->arena, &memory, floats + n) || !(scratch = calloc(BERT_PANEL, k * sizeof *scratch))) {
-        status = bert_fail(err, BERT_NO_MEMORY, "no memory for %s: %zu MB are needed", weight_name, floats * 4 / 1000000);
+        status =
+            bert_fail(err, BERT_NO_MEMORY, "no memory for %s: %zu MB are needed", weight_name, floats * 4 / 1000000);
         goto done;
     }
     TRY_OR_DONE(pack(dense, weight, scratch, err));

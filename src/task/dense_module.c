@@ -34,7 +34,8 @@ static bert_status read_activation(bert_module *m, bert_json root, const char *s
     const size_t len = value.len - 2;
     if (len < 6 || memcmp(name, "torch.", 6) != 0)
         return bert_warn(options->notes, options->strict, err,
-                         "%s: activation_function %s is not one of torch's: Tanh is used, as sentence-transformers does",
+                         "%s: activation_function %s is not one of torch's: Tanh is used, as sentence-transformers "
+                         "does",
                          shown, quoted);
     for (size_t i = 0; i < N_ACTIVATIONS; i++) {
         const size_t n = strlen(ACTIVATIONS[i].name);

@@ -142,9 +142,9 @@ static bert_status pool(const long_text *t, const bert_embed_plan *plan, const b
     return status;
 }
 
-bert_status bert_embed_windows(bert_session *session, const bert_pipeline *pipeline, const bert_tokens *tokens, size_t i,
-                               float *vector, const bert_window_states *states, const bert_embed_options *options,
-                               bert_error *err) {
+bert_status bert_embed_windows(bert_session *session, const bert_pipeline *pipeline, const bert_tokens *tokens,
+                               size_t i, float *vector, const bert_window_states *states,
+                               const bert_embed_options *options, bert_error *err) {
     long_text t = {.session = session, .hidden = bert_model_describe(pipeline->model).hidden};
     bert_embed_plan plan;
     bert_status status;

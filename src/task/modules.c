@@ -160,7 +160,8 @@ static bert_status read_folder(reader *r, kind what, const char *sub, bert_error
 static bert_status take_any(void *user, const char *type, const char *sub, bert_error *err) {
     reader *r = user;
     char quoted[BERT_MODULE_QUOTE];
-    const int is_first = r->at++ == 0, is_pooling = is_module(type, "Pooling"), has_pooling = r->modules->n_poolings > 0;
+    const int is_first = r->at++ == 0, has_pooling = r->modules->n_poolings > 0;
+    const int is_pooling = is_module(type, "Pooling");
     const int is_transformer = is_module(type, "Transformer"), normalizes = is_module(type, "Normalize");
     bert_quote(quoted, sizeof quoted, type, strlen(type));
     if (!is_transformer && !is_pooling && !normalizes && !is_module(type, "Dense") && !is_module(type, "Dropout"))

@@ -1,4 +1,4 @@
-/* task/modules.h: what the files of a sentence-transformers folder say: which modules follow each other, and prompts. */
+/* task/modules.h: what the files of a sentence-transformers folder say: its modules in order, and prompts. */
 #ifndef BERT_TASK_MODULES_H
 #define BERT_TASK_MODULES_H
 

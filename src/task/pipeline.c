@@ -17,7 +17,8 @@ static bert_status check_vocabulary(const bert_pipeline *p, bert_error *err) {
 /* sentence_bert_config.json's; since sentence-transformers 6 that is left to the tokenizer's own limit. */
 static bert_status settle_length(bert_pipeline *p, const bert_model_options *o, bert_error *err) {
     const size_t positions = bert_model_describe(p->model).positions;
-    const size_t tokenizer = bert_tokenizer_file_lengths(p->tokenizer).model_max_length, said = p->modules.max_seq_length;
+    const size_t tokenizer = bert_tokenizer_file_lengths(p->tokenizer).model_max_length;
+    const size_t said = p->modules.max_seq_length;
     p->max_length = positions;
     if (said > 0 && said < positions) p->max_length = said;
     if (said == 0 && p->modules.listed && tokenizer > 0 && tokenizer < positions) p->max_length = tokenizer;

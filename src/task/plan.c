@@ -34,7 +34,8 @@ static bert_status choose_dim(bert_embed_plan *plan, const bert_modules *m, size
         if (m->behind[i].linear.n > plan->width) plan->width = m->behind[i].linear.n;
     plan->dim = o->dim ? o->dim : plan->full_dim;
     if (plan->dim <= plan->full_dim) return BERT_OK;
-    return bert_fail(err, BERT_INVALID_ARGUMENT, "dim %zu: the model's vectors have %zu values", o->dim, plan->full_dim);
+    return bert_fail(err, BERT_INVALID_ARGUMENT, "dim %zu: the model's vectors have %zu values", o->dim,
+                     plan->full_dim);
 }
 
 static bert_status choose_length(bert_embed_plan *plan, const bert_pipeline *pipeline, size_t positions,
@@ -42,8 +43,8 @@ static bert_status choose_length(bert_embed_plan *plan, const bert_pipeline *pip
     bert_embed_options *o = &plan->options;
     if (o->window > positions || o->max_length > positions)
         return bert_fail(err, BERT_INVALID_ARGUMENT, "%s %zu: the model has %zu positions",
-                         o->window > positions ? "window" : "max_length", o->window > positions ? o->window : o->max_length,
-                         positions);
+                         o->window > positions ? "window" : "max_length",
+                         o->window > positions ? o->window : o->max_length, positions);
     if (o->window > 0) o->max_length = o->window;
     if (o->max_length == 0) o->max_length = pipeline->max_length;
     if (o->pass_tokens == 0) o->pass_tokens = 1024;

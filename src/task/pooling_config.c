@@ -1,4 +1,4 @@
-/* task/pooling_config.c: the Pooling module's config.json, in the schema before and from sentence-transformers 5.4 on. */
+/* task/pooling_config.c: the Pooling module's config.json, in the schemas before and from sentence-transformers 5.4. */
 #include "base/error.h"
 #include "task/modules.h"
 

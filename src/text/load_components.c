@@ -72,8 +72,8 @@ static bert_status load_pattern(bert_loader *loader, bert_json value, bert_patte
     const size_t n = strlen(text);
     if (n > MOST_CONTENT) {
         free(text);
-        return bert_fail(loader->err, BERT_UNSUPPORTED, "%s: a pattern of %zu bytes; at most %d are supported", loader->file,
-                         n, MOST_CONTENT);
+        return bert_fail(loader->err, BERT_UNSUPPORTED, "%s: a pattern of %zu bytes; at most %d are supported",
+                         loader->file, n, MOST_CONTENT);
     }
     const bert_status status = literal ? bert_pattern_open_literal(pattern, text, memory, loader->err)
                                        : bert_pattern_open_regex(pattern, text, memory, loader->err);
