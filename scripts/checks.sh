@@ -238,14 +238,19 @@ check_coverage() {
 # lint: no findings; .clang-tidy says which.
 check_lint() {
     need_packages clang-tidy
-    local files
+    local files file known
     configure lint clang
     mapfile -t files < <(find src tools -name '*.c' ! -name unicode_tables.c ! -path '*/arm/*' ! -path '*/serve/*')
     ninja -C $WORK/lint tools/page_parts.c tools/ablate_parts.c
-    printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -n 4 clang-tidy -p $WORK/lint --quiet
     for file in "${files[@]}"; do
-        case $file in src/kernels/x86/*) continue ;; esac   # intrinsics of an instruction set each
-        gcc -std=c17 -O2 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -Itools -fanalyzer -Werror -S -o /dev/null "$file"
+        # The library's files see tests/lint.h first; the command's see public headers only.
+        known=()
+        case $file in src/base/error.c) ;; src/*) known=(-include "$PWD/tests/lint.h") ;; esac
+        clang-tidy -p $WORK/lint --quiet "${known[@]/#/--extra-arg=}" "$file"
+        case $file in src/kernels/x86/*) continue ;; esac   # intrinsics, which need the flags of their instruction set
+        # gcc 12 does not see that what is stored behind a pointer is freed by who holds it; LeakSanitizer does.
+        gcc -std=c17 -O2 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -Itools "${known[@]}" -fanalyzer \
+            -Wno-analyzer-malloc-leak -Werror -S -o /dev/null "$file"
     done
     printf '%d passed, 0 failed\n' "${#files[@]}"
 }

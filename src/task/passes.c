@@ -29,7 +29,7 @@ static bert_status reserve_texts(packer *p, size_t n, bert_error *err) {
 }
 
 static bert_status reserve_tokens(packer *p, size_t n, bert_error *err) {
-    if (n <= p->tokens_room) return BERT_OK;
+    if (p->ids && p->types && n <= p->tokens_room) return BERT_OK;
     int32_t *ids = grown(p->ids, 2 * n, sizeof *ids);
     if (ids) p->ids = ids;
     int32_t *types = ids ? grown(p->types, 2 * n, sizeof *types) : NULL;
@@ -41,7 +41,7 @@ static bert_status reserve_tokens(packer *p, size_t n, bert_error *err) {
 
 static bert_status add(packer *p, const bert_encoding *text, bert_error *err) {
     TRY(reserve_texts(p, p->n + 1, err));
-    TRY(reserve_tokens(p, p->tokens + text->n, err));
+    TRY(reserve_tokens(p, p->tokens + text->n + 1, err)); /* + 1: memcpy wants an address, also for no tokens */
     memcpy(p->ids + p->tokens, text->ids, text->n * sizeof *p->ids);
     memcpy(p->types + p->tokens, text->type_ids, text->n * sizeof *p->types);
     p->start[p->n++] = p->tokens;

@@ -86,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         options.max_length = options.stride = 0;
         options.padding = BERT_PAD_NONE;
         if (bert_tokenize(&whole, tokenizer, &text, 1, &options, NULL) != BERT_OK) abort();
-        if (!pair) check_cover(tokens, bert_tokens_at(whole, 0, 0));
+        if (!pair && size < 256) check_cover(tokens, bert_tokens_at(whole, 0, 0));
     }
     free(copy);
     return 0;
