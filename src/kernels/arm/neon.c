@@ -93,7 +93,7 @@ typedef struct lanes {
     float32x4_t a, b, c, d;
 } lanes;
 #define LANES static inline __attribute__((always_inline)) lanes
-#define EACH(operation) (lanes){operation(x.a, y.a), operation(x.b, y.b), operation(x.c, y.c), operation(x.d, y.d)}
+#define EACH_TWO(operation) (lanes){operation(x.a, y.a), operation(x.b, y.b), operation(x.c, y.c), operation(x.d, y.d)}
 #define EACH_ONE(operation) (lanes){operation(x.a), operation(x.b), operation(x.c), operation(x.d)}
 
 LANES lanes_set(float x) {
@@ -119,10 +119,10 @@ static inline void lanes_store_some(float *p, lanes v, size_t n) {
     lanes_store(all, v);
     memcpy(p, all, n * sizeof *p);
 }
-LANES lanes_add(lanes x, lanes y) { return EACH(vaddq_f32); }
-LANES lanes_sub(lanes x, lanes y) { return EACH(vsubq_f32); }
-LANES lanes_mul(lanes x, lanes y) { return EACH(vmulq_f32); }
-LANES lanes_div(lanes x, lanes y) { return EACH(vdivq_f32); }
+LANES lanes_add(lanes x, lanes y) { return EACH_TWO(vaddq_f32); }
+LANES lanes_sub(lanes x, lanes y) { return EACH_TWO(vsubq_f32); }
+LANES lanes_mul(lanes x, lanes y) { return EACH_TWO(vmulq_f32); }
+LANES lanes_div(lanes x, lanes y) { return EACH_TWO(vdivq_f32); }
 LANES lanes_fma(lanes x, lanes y, lanes z) {
     return (lanes){vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c),
                    vfmaq_f32(z.d, x.d, y.d)};
@@ -133,7 +133,7 @@ LANES lanes_minus_abs(lanes x) { return lanes_negate(lanes_abs(x)); }
 
 /* Not vmaxq: it takes +0 over −0 and NaN over numbers, which x86 does not. */
 static inline float32x4_t greater(float32x4_t x, float32x4_t y) { return vbslq_f32(vcgtq_f32(x, y), x, y); }
-LANES lanes_greater(lanes x, lanes y) { return EACH(greater); }
+LANES lanes_greater(lanes x, lanes y) { return EACH_TWO(greater); }
 LANES lanes_if_less(lanes x, lanes y, lanes then, lanes otherwise) {
     return (lanes){
         vbslq_f32(vcltq_f32(x.a, y.a), then.a, otherwise.a), vbslq_f32(vcltq_f32(x.b, y.b), then.b, otherwise.b),
