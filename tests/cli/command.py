@@ -6,6 +6,7 @@ import os
 import pathlib
 import struct
 import subprocess
+import sys
 import tempfile
 import unittest
 import zipfile
@@ -42,6 +43,24 @@ def bert(*args, stdin=b"", check=None, env=None, timeout=60):
     if check is not None and done.returncode != check:
         raise AssertionError(f"bert {' '.join(args)[:300]}: exit {done.returncode}, expected {check}\n{done.stderr.decode()[-2000:]}")
     return done
+
+
+# A process begins with the peak memory of the one that started it: between this one, large by now, and bert a small one.
+MEASURE = """import os, resource, sys
+status = os.spawnv(os.P_WAIT, sys.argv[2], sys.argv[2:])
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+open(sys.argv[1], "w").write(f"{used.ru_utime} {used.ru_maxrss * 1024}")
+os._exit(status)"""
+
+
+def measured(report, *args):
+    """The command that runs bert and leaves seconds of processor time and bytes of peak memory in the file `report`."""
+    return [sys.executable, "-S", "-E", "-c", MEASURE, str(report), BERT, *args]
+
+
+def cost(report):
+    seconds, peak = pathlib.Path(report).read_text().split()
+    return float(seconds), int(peak)
 
 
 def lines(done):

@@ -207,7 +207,8 @@ class Tokenize(Case):
 class Inspect(Case):
     def test_folder(self):
         seen = json.loads(bert("inspect", TINY, "--format", "json", check=0).stdout)
-        self.assertEqual(list(seen), ["config", "tensors", "parameters", "missing", "unused", "assumed", "weights_hash", "warnings"])
+        self.assertEqual(list(seen), ["config", "tensors", "parameters", "missing", "unused", "heads", "assumed", "weights_hash",
+                                      "warnings"])
         self.assertEqual((seen["config"]["hidden_size"], seen["config"]["num_hidden_layers"]), (40, 3))
         self.assertIn("name", seen["tensors"][0])
         self.assertTrue(any(name.startswith("cls.") for name in seen["unused"]))

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 
-from command import BERT, DATA, Case, environment
+from command import DATA, Case, cost, environment, measured
 
 HOSTILE = DATA / "hostile"
 MEASURED = "BERT_TEST_MODE" not in os.environ
@@ -36,13 +36,13 @@ class HostileText(Case):
         """Status, what it said, ids of each line, seconds of processor time, peak memory in MiB."""
         text.seek(0)
         with open(self.folder / "out", "w+b") as out, open(self.folder / "err", "w+b") as err:
-            process = subprocess.Popen([BERT, "tokenize", "-m", str(HOSTILE / "base"), "--no-pair", *args], stdin=text,
-                                       stdout=out, stderr=err, env=environment())
-            _, status, used = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
+            report = self.folder / "cost"
+            status = subprocess.call(measured(report, "tokenize", "-m", str(HOSTILE / "base"), "--no-pair", *args),
+                                     stdin=text, stdout=out, stderr=err, env=environment())
             out.seek(0)
             err.seek(0)
-            return process.returncode, err.read().decode(), [ids_of(line) for line in out], used.ru_utime, used.ru_maxrss / 1024
+            seconds, peak = cost(report)
+            return status, err.read().decode(), [ids_of(line) for line in out], seconds, peak / (1 << 20)
 
     def check_ids(self, row, ids):
         wanted = row.get("ids_replace", row.get("ids"))

@@ -7,7 +7,7 @@ import subprocess
 import threading
 import unittest
 
-from command import BERT, Case, FOX, TINY, bert, environment, lines
+from command import BERT, Case, FOX, TINY, bert, cost, environment, lines, measured
 
 
 def shell(script, stdin=b""):
@@ -60,7 +60,8 @@ class Stream(Case):
 
     def peak(self, produce, *args):
         """Peak memory in bytes, exit status, and what it said; `produce` writes to the stream that it is given."""
-        running = subprocess.Popen([BERT, "encode", "-m", TINY, "-t", "1", *args], stdin=subprocess.PIPE,
+        report = self.folder / "cost"
+        running = subprocess.Popen(measured(report, "encode", "-m", TINY, "-t", "1", *args), stdin=subprocess.PIPE,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
         produce(running.stdin)
         try:
@@ -69,9 +70,8 @@ class Stream(Case):
             pass
         said = running.stderr.read().decode()
         running.stderr.close()
-        _, status, used = os.wait4(running.pid, 0)
-        running.returncode = os.waitstatus_to_exitcode(status)
-        return used.ru_maxrss * 1024, running.returncode, said
+        status = running.wait()
+        return cost(report)[1], status, said
 
     @unittest.skipIf("BERT_TEST_MODE" in os.environ, "memory of a sanitizer")
     def test_memory(self):
