@@ -1,6 +1,5 @@
 #include "look.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

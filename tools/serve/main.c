@@ -1,9 +1,7 @@
 /* bert-serve: what `bert serve` runs (cmd_serve.c). */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "commands.h"
 #include "say.h"

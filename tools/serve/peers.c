@@ -1,6 +1,5 @@
 #include "peers.h"
 
-#include <stdio.h>
 #include <sys/socket.h>
 
 #include "head.h"
