@@ -282,6 +282,45 @@ Test(embed, options_of_an_older_header) {
     rmdir(dir);
 }
 
+/* A tokenizer that adds nothing: of an empty text nothing is left, which the pass says before anyone looks at it. */
+Test(embed, a_text_without_tokens_is_an_error) {
+    static const char *const FILES[] = {"config.json", "model.safetensors", "tokenizer.json"};
+    char dir[] = "/tmp/bert-embed-XXXXXX", from[4096], to[4096];
+    cr_assert_not_null(mkdtemp(dir));
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(from, sizeof from, "%s/models/tiny-bert/%s", getenv("BERT_TEST_DATA"), FILES[i]);
+        snprintf(to, sizeof to, "%s/%s", dir, FILES[i]);
+        if (i < 2) cr_assert_eq(symlink(from, to), 0);
+    }
+    FILE *file = fopen(to, "w");
+    fputs("{\"pre_tokenizer\": {\"type\": \"Whitespace\"}, \"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\", "
+          "\"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100, "
+          "\"vocab\": {\"[UNK]\": 0, \"the\": 1, \"cat\": 2}}}", file);
+    fclose(file);
+    float vectors[2 * 40];
+    bert_tokenizer_options tokenizer = BERT_TOKENIZER_OPTIONS_INIT;
+    bert_pipeline_options options = BERT_PIPELINE_OPTIONS_INIT;
+    bert_pipeline *p;
+    bert_session *s;
+    const bert_text texts[] = {text_of(""), text_of("the cat")};
+    options.tokenizer = &tokenizer;
+    tokenizer.tokenizer_json = 1;
+    cr_assert_eq(bert_pipeline_open(&p, dir, &options, &err), BERT_OK, "%s", err.text);
+    cr_assert_eq(bert_session_open(&s, bert_pipeline_model(p), NULL, &err), BERT_OK);
+    for (size_t n = 1; n <= 2; n++) {
+        cr_expect_eq(bert_embed(s, p, vectors, texts, n, NULL, NULL, &err), BERT_INVALID_ARGUMENT);
+        cr_expect(strstr(err.text, "no tokens"), "%s", err.text);
+    }
+    cr_expect_eq(bert_embed(s, p, vectors, texts + 1, 1, NULL, NULL, &err), BERT_OK, "%s", err.text);
+    bert_session_close(&s);
+    bert_pipeline_close(&p);
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(to, sizeof to, "%s/%s", dir, FILES[i]);
+        unlink(to);
+    }
+    rmdir(dir);
+}
+
 /* Hidden states so large that the vector's length overflows: said by the pooling, not taken for a wish to stop. */
 Test(embed, a_vector_without_a_length_is_an_error) {
     static const char *const FILES[] = {"config.json", "vocab.txt", "model.safetensors"};

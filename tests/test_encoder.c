@@ -179,6 +179,31 @@ Test(encoder, hostile_floating_point_environment) {
     }
 }
 
+/* Rows that do not divide evenly into blocks, and a model that is opened there. */
+Test(encoder, hostile_floating_point_environment_over_many_rows) {
+    enum { MANY = 20 * TEXTS, ROWS = 20 * TOKENS };
+    static size_t start[MANY + 1];
+    static int32_t many[ROWS];
+    static float last[2][ROWS * H];
+    for (size_t i = 0; i <= MANY; i++) start[i] = i / TEXTS * TOKENS + START[i % TEXTS];
+    for (size_t i = 0; i < ROWS; i++) many[i] = ids[i % TOKENS];
+    const bert_batch batch = {sizeof batch, MANY - 1, start, many, NULL}; /* 590 rows: 7 blocks */
+    cr_assert_eq(start[MANY - 1], 590);
+    for (int strange = 0; strange < 2; strange++) {
+        const bert_tap tap = tap_of(BERT_SITE_HIDDEN_STATES, L, last[strange], ROWS * H);
+        const unsigned usual = _mm_getcsr();
+        if (strange) _mm_setcsr(0x8000u | 0x6000u | 0x0040u);
+        bert_model *m = open_tiny("tiny-bert", NULL);
+        bert_session *s = open_session(m, NULL);
+        const bert_status status = bert_run(s, &batch, &tap, 1, NULL, &err);
+        bert_session_close(&s);
+        bert_model_close(&m);
+        _mm_setcsr(usual);
+        cr_assert_eq(status, BERT_OK, "%s", err.text);
+    }
+    cr_expect(memcmp(last[0], last[1], 590 * H * sizeof(float)) == 0);
+}
+
 static int zero_head(void *user, const bert_view *view) {
     (void)user;
     memset(view->data, 0, view->dim[1] * view->dim[2] * sizeof *view->data);

@@ -206,6 +206,10 @@ Test(heads, relevance_is_the_sigmoid_of_the_pair_s_logit) {
     cr_assert_eq(bert_rerank(x.s, x.p, x.head, scores, pair.a, pair.a_len, documents, 2, &raw, NULL, &err), BERT_OK);
     cr_expect_eq(scores[1], logit);
     cr_expect_eq(bert_rerank(x.s, x.p, x.head, scores, "q", 1, &pair, 1, &raw, NULL, &err), BERT_INVALID_ARGUMENT);
+    const bert_text empty[] = {{NULL, 0, NULL, 0}, {"", 0, NULL, 0}}, no_bytes = {NULL, 40, NULL, 0};
+    cr_assert_eq(bert_rerank(x.s, x.p, x.head, scores, "q", 1, empty, 2, NULL, NULL, &err), BERT_OK, "%s", err.text);
+    cr_expect_eq(memcmp(scores, scores + 1, sizeof *scores), 0, "no text is the empty text");
+    cr_expect_eq(bert_rerank(x.s, x.p, x.head, scores, "q", 1, &no_bytes, 1, NULL, NULL, &err), BERT_INVALID_ARGUMENT);
     close_setting(&x);
     x = open_setting("tiny-bert-classifier", BERT_HEAD_SEQUENCE, NULL);
     cr_expect_eq(bert_rerank(x.s, x.p, x.head, scores, "q", 1, documents, 1, NULL, NULL, &err), BERT_UNSUPPORTED);
@@ -232,24 +236,24 @@ Test(heads, hostile_floating_point_environment) {
     const unsigned host = 0x8000u | 0x6000u | 0x0040u, usual = _mm_getcsr();
     const bert_text text = TEXT("the [MASK] sat.");
     bert_tokens *tokens = NULL;
-    bert_mlm *mlm;
     setting x = open_setting("tiny-bert-classifier", BERT_HEAD_SEQUENCE, NULL), y = open_setting("tiny-bert", BERT_HEAD_NEXT, NULL);
     const bert_tokenizer *z = bert_pipeline_tokenizer(y.p);
     const int32_t mask = bert_tokenizer_special(z, BERT_SPECIAL_MASK);
     cr_assert_eq(bert_tokenize(&tokens, z, &text, 1, NULL, &err), BERT_OK);
-    cr_assert_eq(bert_mlm_open(&mlm, bert_pipeline_model(y.p), &err), BERT_OK);
     for (int strange = 0; strange < 2; strange++) {
+        bert_mlm *mlm = NULL;
         _mm_setcsr(strange ? host : usual);
+        const bert_status opened = bert_mlm_open(&mlm, bert_pipeline_model(y.p), &err);
         const bert_status status = bert_classify(x.s, x.p, x.head, strange ? odd : plain, TEXTS, 1, NULL, NULL, &err);
         const bert_status filled = bert_mlm_fill(y.s, mlm, ids[strange], words[strange], tokens, mask, 2, 0, 0, NULL, &err);
         const unsigned after = _mm_getcsr();
         _mm_setcsr(usual);
-        cr_assert(status == BERT_OK && filled == BERT_OK && (!strange || after == host));
+        cr_assert(opened == BERT_OK && status == BERT_OK && filled == BERT_OK && (!strange || after == host));
+        bert_mlm_close(&mlm);
     }
     cr_expect_eq(memcmp(plain, odd, sizeof odd), 0);
     cr_expect_eq(memcmp(ids[0], ids[1], sizeof *ids), 0);
     cr_expect_eq(memcmp(words[0], words[1], sizeof *words), 0);
-    bert_mlm_close(&mlm);
     bert_tokens_close(&tokens);
     close_setting(&x);
     close_setting(&y);

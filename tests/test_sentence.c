@@ -181,6 +181,10 @@ Test(sentence, a_prompt_does_not_move_what_is_said_of_the_text) {
     cr_assert_eq(bert_embed(s, p, vectors, texts, 2, NULL, infos, &err), BERT_OK, "%s", err.text);
     cr_expect(infos[0].invalid_utf8 == 1 && infos[0].first_invalid == 3 && infos[1].invalid_utf8 == 0);
     cr_expect_eq(bert_embed(s, p, vectors, &bad, 1, NULL, infos, &err), BERT_INVALID_ARGUMENT);
+    bert_embed_options o = BERT_EMBED_OPTIONS_INIT;
+    o.prompt = "find: \xe2\x82"; /* would make a euro sign with a text that begins with \xac */
+    cr_expect_eq(bert_embed(s, p, vectors, texts, 2, &o, infos, &err), BERT_INVALID_ARGUMENT);
+    cr_expect_str_eq(err.text, "the prompt is not valid UTF-8 at byte 6");
     bert_session_close(&s);
     bert_pipeline_close(&p);
 }
@@ -231,6 +235,11 @@ static void check_states(bert_session *s, const bert_pipeline *p, bert_text text
     cr_expect_eq(memcmp(own, vector, sizeof own), 0);
     for (size_t k = 0; k < H; k++) cr_expect(fabsf(pooler[k]) <= 1 && pooler[k] != 0);
     cr_expect_eq(bert_embed_windows(s, p, tokens, 1, own, NULL, o, &err), BERT_INVALID_ARGUMENT);
+    static const int32_t NONE[][2] = {{0, -1}, {3, 0}}; /* -1 is every layer to a tap: the last would be left */
+    for (size_t i = 0; i < 2; i++) {
+        const bert_window_states bad = {sizeof bad, NONE[i], 2, hidden, NULL};
+        cr_expect_eq(bert_embed_windows(s, p, tokens, 0, NULL, &bad, o, &err), BERT_INVALID_ARGUMENT, "%zu", i);
+    }
     bert_tokens_close(&tokens);
 }
 
@@ -289,3 +298,39 @@ Test(sentence, long_texts_in_windows) {
     bert_session_close(&s);
     bert_pipeline_close(&p);
 }
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+/* A host with flush-to-zero, rounding to zero and traps: every pooling over windows, and modules, have the same bits. */
+Test(sentence, hostile_floating_point_environment) {
+    static const char *const NAMES[] = {"every-flag", "dense-residual"};
+    static const bert_pooling POOLINGS[] = {BERT_POOLING_AUTO, BERT_POOLING_POOLER};
+    static const char LONG[] = "the cat sat on the mat and the dog lay in the sun while it was asleep";
+    const bert_text text = {LONG, sizeof LONG - 1, NULL, 0};
+    const unsigned host = 0x8000u | 0x6000u | 0x0040u, usual = _mm_getcsr();
+    for (size_t i = 0; i < 4; i++) {
+        float vectors[2][96];
+        bert_embed_info infos[2];
+        bert_embed_options o = BERT_EMBED_OPTIONS_INIT;
+        o.pooling = POOLINGS[i / 2];
+        o.window = 9;
+        o.stride = 3;
+        size_t dim = 0;
+        for (int strange = 0; strange < 2; strange++) {
+            bert_pipeline *p;
+            bert_session *s;
+            _mm_setcsr(strange ? host : usual);
+            open_all(&p, &s, NAMES[i % 2]);
+            const bert_status status = bert_embed(s, p, vectors[strange], &text, 1, &o, &infos[strange], &err);
+            dim = bert_pipeline_dim(p, &o);
+            bert_session_close(&s);
+            bert_pipeline_close(&p);
+            const unsigned after = _mm_getcsr();
+            _mm_setcsr(usual);
+            cr_assert(status == BERT_OK && (!strange || after == host), "%s", err.text);
+        }
+        cr_expect(infos[0].windows > 1 && dim > 0);
+        cr_expect_eq(memcmp(vectors[0], vectors[1], dim * sizeof(float)), 0, "%s", NAMES[i % 2]);
+    }
+}
+#endif

@@ -77,7 +77,7 @@ typedef struct bert_embed_options {
     const bert_run_options *run; /* stop flag and deadline; NULL: none */
     const char *prompt_name;     /* of config_sentence_transformers.json: put before each text; NULL: its default. One
                                     that it does not have is BERT_INVALID_ARGUMENT */
-    const char *prompt;          /* or the prompt itself, "": none; NULL: by name */
+    const char *prompt;          /* or the prompt itself, valid UTF-8, "": none; NULL: by name */
     size_t window, stride;       /* window > 0: a longer text is not cut to max_length but read in windows of so many
                                     tokens, specials included, of which neighbours share `stride` (bert/window.h) */
 } bert_embed_options;
@@ -91,7 +91,9 @@ typedef struct bert_embed_info {
 } bert_embed_info;
 
 /* dst [n, dim] gets one vector a text, in order. `infos` [n] or NULL. Any number of texts: they are sorted by
- * length and packed into passes inside the call. The session must be of the pipeline's model. */
+ * length and packed into passes inside the call. The session must be of the pipeline's model; one
+ * thread at a time uses it. Errors: those of bert_run and bert_tokenize, of which BERT_TOO_LONG and
+ * BERT_INVALID_ARGUMENT may concern one text, and BERT_NOT_FINITE as in bert_pipeline_pool; dst is then not whole. */
 BERT_API BERT_MUST_USE bert_status bert_embed(bert_session *session, const bert_pipeline *pipeline, float *dst,
                                               const bert_text *texts, size_t n, const bert_embed_options *options,
                                               bert_embed_info *infos, bert_error *err);
@@ -108,6 +110,7 @@ BERT_API BERT_MUST_USE bert_status bert_pipeline_prompt(const bert_pipeline *pip
 BERT_API BERT_MUST_USE bert_status bert_pipeline_pool(const bert_pipeline *pipeline, float *dst, const float *hidden,
                                                       const float *pooler, const bert_encoding *tokens,
                                                       const bert_embed_options *options, bert_error *err);
+/* Values of a vector with these options (NULL: the defaults); 0 if the options do not fit the pipeline. */
 BERT_API size_t bert_pipeline_dim(const bert_pipeline *pipeline, const bert_embed_options *options);
 
 /* What else a long text's windows give. */
@@ -123,7 +126,8 @@ typedef struct bert_window_states {
 /* Text i of `tokens`, which bert_tokenize made with overflow = 1 and a max_length that the model takes: its windows are
  * run, `vector` [bert_pipeline_dim] is pooled over the states of all its tokens as bert_embed does with `window`.
  * Poolings by one token (cls, lasttoken, pooler) take it of each window, and of these the mean. Either of `vector` and
- * `states` may be NULL. With a prompt the text must begin with it already. */
+ * `states` may be NULL. With a prompt the text must begin with it already. Errors as bert_embed; BERT_INVALID_ARGUMENT
+ * also for a text that is not there, or a layer. */
 BERT_API BERT_MUST_USE bert_status bert_embed_windows(bert_session *session, const bert_pipeline *pipeline,
                                                       const bert_tokens *tokens, size_t i, float *vector,
                                                       const bert_window_states *states,

@@ -46,7 +46,8 @@ typedef struct bert_entity {
 /* entities [bert_windows_length(tokens, i)] gets those of text i of `tokens`, in order, without those of class "O".
  * `text` is the text that was tokenized, not a pair. logits [Σ parts T, N]: its parts' logits from a head of kind
  * TOKENS, one behind the other. `places` are those of bert_windows_place: of windows that overlap a token has the
- * logits of the one where it has most context. */
+ * logits of the one where it has most context. BERT_INVALID_ARGUMENT: another kind of head, no text i, a pair, no such
+ * aggregation; BERT_NO_MEMORY. */
 BERT_API BERT_MUST_USE bert_status bert_entities(bert_entity *entities, size_t *n, const bert_head *head,
                                                  const float *logits, const bert_tokens *tokens, size_t i,
                                                  const bert_place *places, const bert_text *text,
@@ -73,7 +74,8 @@ typedef struct bert_answer {
 
 /* answers [options.top] gets the best spans of the context, different ones, best first. Text i of `tokens` is the pair
  * of question and context, its parts windows over the context (truncation BERT_ONLY_SECOND, overflow 1); logits
- * [Σ parts T, 2] are those of a head of kind SPAN. *n is 0 if the context has no token. */
+ * [Σ parts T, 2] are those of a head of kind SPAN. *n is 0 if the context has no token. BERT_INVALID_ARGUMENT: another
+ * kind of head, no text i, top or max_tokens 0; BERT_NO_MEMORY. */
 BERT_API BERT_MUST_USE bert_status bert_answers(bert_answer *answers, size_t *n, const bert_head *head,
                                                 const float *logits, const bert_tokens *tokens, size_t i,
                                                 const bert_answers_options *options, bert_error *err);

@@ -81,7 +81,8 @@ BERT_API BERT_MUST_USE bert_status bert_head_run_tokens(bert_session *session, c
                                                         const bert_tokens *tokens, size_t pass_tokens,
                                                         const bert_run_options *options, bert_error *err);
 
-/* scores [n, N] of logits [n, N]; they may be the same array. AUTO is what `classify` of the head's info says. */
+/* scores [n, N] of logits [n, N]; they may be the same array. AUTO is what `classify` of the head's info says. Pure;
+ * any thread. BERT_INVALID_ARGUMENT: no such scoring. */
 BERT_API BERT_MUST_USE bert_status bert_head_score(const bert_head *head, float *scores, const float *logits, size_t n,
                                                    bert_scoring scoring, bert_error *err);
 
@@ -101,8 +102,8 @@ typedef struct bert_score_options {
                                  0, NULL}
 
 /* scores [n, N] of any number of texts or pairs, with a head of kind SEQUENCE or NEXT (which takes pairs only: scores
- * are softmax of "follows" and "does not"). `infos` [n] or NULL says what happened to each text. BERT_TOO_LONG and
- * BERT_INVALID_ARGUMENT may concern one text. */
+ * are softmax of "follows" and "does not"). `infos` [n] or NULL says what happened to each text. Errors as bert_embed,
+ * BERT_INVALID_ARGUMENT also for a head of another kind or model. */
 BERT_API BERT_MUST_USE bert_status bert_classify(bert_session *session, const bert_pipeline *pipeline,
                                                  const bert_head *head, float *scores, const bert_text *texts, size_t n,
                                                  const bert_score_options *options, bert_embed_info *infos,
@@ -127,23 +128,26 @@ typedef struct bert_mlm bert_mlm;
 BERT_API BERT_MUST_USE bert_status bert_mlm_open(bert_mlm **mlm, const bert_model *model, bert_error *err);
 BERT_API void bert_mlm_close(bert_mlm **mlm);
 
-/* logits [n, V] of the n last hidden states [n, H]. Same bits for any n and workers (NULL: the calling thread). */
+/* logits [n, V] of the n last hidden states [n, H]. Same bits for any n and workers (NULL: the calling thread).
+ * BERT_NOT_FINITE: a logit is NaN or infinite; BERT_NO_MEMORY. */
 BERT_API BERT_MUST_USE bert_status bert_mlm_logits(const bert_mlm *mlm, float *logits, const float *hidden, size_t n,
                                                    const bert_workers *workers, bert_error *err);
-/* log_probs [n]: natural logarithm of the probability that ids[i] has at hidden[i]. Needs no room for V values an n. */
+/* log_probs [n]: natural logarithm of the probability that ids[i] has at hidden[i]. Needs no room for V values an n. An
+ * id that is none of the V words is BERT_INVALID_ARGUMENT; else errors as bert_mlm_logits. */
 BERT_API BERT_MUST_USE bert_status bert_mlm_log_probs(const bert_mlm *mlm, float *log_probs, const float *hidden,
                                                       const int32_t *ids, size_t n, const bert_workers *workers,
                                                       bert_error *err);
 /* The k most probable words at each of n places, best first, of equal ones the lower id: ids [n, k], and log_probs
  * [n, k], natural logarithms over all V words. Over BERT_SITE_HIDDEN_STATES of every layer it is the
  * logit lens (nostalgebraist 2020, "interpreting GPT: the logit lens"): which word each layer would say if it were the
- * last. Errors as bert_mlm_log_probs; k is at most V. */
+ * last. k is 1 to V, else BERT_INVALID_ARGUMENT; other errors as bert_mlm_logits. */
 BERT_API BERT_MUST_USE bert_status bert_mlm_top(const bert_mlm *mlm, int32_t *ids, float *log_probs,
                                                 const float *hidden, size_t n, size_t k, const bert_workers *workers,
                                                 bert_error *err);
 
 /* The k likeliest words for every token of `tokens` with the id `mask`, in order of text, part and token: ids and
- * scores [bert_mlm_count, k], best first. Scores are probabilities, or with `raw` 1 logits. pass_tokens as above. */
+ * scores [bert_mlm_count, k], best first. Scores are probabilities, or with `raw` 1 logits. pass_tokens as above.
+ * `tokens` without padding. Errors as bert_run and bert_mlm_top. */
 BERT_API size_t bert_mlm_count(const bert_tokens *tokens, int32_t mask);
 BERT_API BERT_MUST_USE bert_status bert_mlm_fill(bert_session *session, const bert_mlm *mlm, int32_t *ids,
                                                  float *scores, const bert_tokens *tokens, int32_t mask, size_t k,

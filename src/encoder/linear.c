@@ -5,8 +5,7 @@
 #include "encoder/session.h"
 
 /* Work of one item: small enough that stopping and balancing work, large enough that handing it out costs nothing. */
-enum { ITEM_PANELS = 8, ITEM_ROWS = 16 };
-static const double ITEM_FLOPS = 1e8;
+enum { ITEM_PANELS = 8, ITEM_ROWS = 16, ITEM_FLOPS = 100000000 };
 
 typedef struct linear_job {
     const bert_pass *pass;
@@ -26,8 +25,8 @@ static size_t end_of(size_t item, size_t step, size_t n) {
 /* Panels divide the weights, so that each worker reads its own part of them. One thread gets long runs. */
 static size_t panels_per_item(const bert_pass *pass, const bert_linear *l, size_t blocks) {
     const size_t panels = bert_panels(l->n), slots = (size_t)bert_parallel_width(pass->session->workers);
-    const double flops = 2.0 * (double)l->t / (double)blocks * (double)l->k * BERT_PANEL;
-    size_t step = flops * (double)panels < ITEM_FLOPS ? panels : (size_t)(ITEM_FLOPS / flops);
+    const size_t flops = 2 * items_of(l->t, blocks) * l->k * BERT_PANEL; /* of a panel; in integers: no host can trap */
+    size_t step = flops < ITEM_FLOPS / panels ? panels : ITEM_FLOPS / flops;
     if (slots > 1 && step > items_of(panels, 2 * slots)) step = items_of(panels, 2 * slots);
     if (step < ITEM_PANELS && panels > slots * ITEM_PANELS) step = ITEM_PANELS;
     return bert_round_up(step ? step : 1, 2); /* the widest kernels take two panels together */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/fpenv.h"
 #include "file/json.h"
 
 /* No published encoder comes near these; they keep every later product of sizes far from overflow. */
@@ -84,11 +85,20 @@ static bert_status read_sizes(const reader *r, bert_config *c) {
     return BERT_OK;
 }
 
+/* Rounding to float can trap in a host that has traps on. */
+static bool is_positive_float(double x) {
+    const uint64_t host = bert_fpenv_enter();
+    const float rounded = (float)x;
+    const bool is = rounded > 0 && isfinite(rounded);
+    bert_fpenv_leave(host);
+    return is;
+}
+
 static bert_status read_eps(const reader *r, double *eps) {
     bert_json value;
     *eps = 1e-12;
     if (!find(r, "layer_norm_eps", &value)) return BERT_OK;
-    if (!bert_json_number(eps, value) || !((float)*eps > 0) || !isfinite((float)*eps))
+    if (!bert_json_number(eps, value) || !is_positive_float(*eps))
         return refuse(r, BERT_BAD_FILE, "layer_norm_eps", "a positive number that a float can hold", value);
     return BERT_OK;
 }

@@ -87,6 +87,13 @@ static bert_status check_rerank(const bert_head *head, bert_score_options *optio
                      head->unknown);
 }
 
+/* In the pair a document without an address becomes "", which says that there is a second text. */
+static bert_status check_document(const bert_text *document, size_t i, bert_error *err) {
+    if (document->b) return bert_fail(err, BERT_INVALID_ARGUMENT, "text %zu: a document is no pair", i);
+    if (document->a || document->a_len == 0) return BERT_OK;
+    return bert_fail(err, BERT_INVALID_ARGUMENT, "text %zu: a length without bytes", i);
+}
+
 bert_status bert_rerank(bert_session *session, const bert_pipeline *pipeline, const bert_head *head, float *scores,
                         const char *query, size_t query_len, const bert_text *documents, size_t n,
                         const bert_score_options *given, bert_embed_info *infos, bert_error *err) {
@@ -97,8 +104,8 @@ bert_status bert_rerank(bert_session *session, const bert_pipeline *pipeline, co
     if (!pairs) return bert_fail(err, BERT_NO_MEMORY, "no memory for %zu pairs", n);
     bert_status status = BERT_OK;
     for (size_t i = 0; i < n && status == BERT_OK; i++) {
+        status = check_document(&documents[i], i, err);
         pairs[i] = (bert_text){query, query_len, documents[i].a ? documents[i].a : "", documents[i].a_len};
-        if (documents[i].b) status = bert_fail(err, BERT_INVALID_ARGUMENT, "text %zu: a document is no pair", i);
     }
     if (status == BERT_OK) status = bert_classify(session, pipeline, head, scores, pairs, n, &options, infos, err);
     free(pairs);

@@ -65,7 +65,7 @@ static bert_status reserve_ids(embedder *e, size_t n) {
 static bert_status run_pass(embedder *e, const placed *pass, size_t n, size_t total) {
     bert_tap tap = BERT_TAP_INIT;
     bert_batch batch = {sizeof batch, n, e->start, NULL, NULL};
-    TRY(reserve_ids(e, total));
+    TRY(reserve_ids(e, total + 1)); /* + 1: memcpy wants an address, also for no tokens */
     e->start[0] = 0;
     for (size_t i = 0; i < n; i++) {
         const bert_encoding text = bert_tokens_at(e->tokens, pass[i].text, 0);

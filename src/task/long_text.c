@@ -27,13 +27,16 @@ struct long_text {
     size_t *begin, *order;        /* tokens of window p: order[begin[p]] .. order[begin[p+1]-1] */
     float *last_layer;            /* [T, H] if nobody else wants it */
     float *ends;                  /* [3, H]: sums over the windows of first and last token and of the pooler */
-    slot *slots;                  /* [n_slots], ascending layers */
+    slot *slots;                  /* [n_slots]: the layers that are wanted */
     bert_tap *taps;               /* [n_taps]: a slot each, then the ends and the pooler */
     size_t n_slots, n_taps, done; /* done: windows of earlier passes */
 };
 
+/* Taps are called in the host's floating-point environment. */
 static void add_row(float *sum, const float *row, size_t h) {
+    const uint64_t host = bert_fpenv_enter();
     for (size_t k = 0; k < h; k++) sum[k] += row[k];
+    bert_fpenv_leave(host);
 }
 
 static int take_rows(void *user, const bert_view *view) {
@@ -82,6 +85,15 @@ static void add_tap(long_text *t, int32_t site, int32_t layer, int (*got)(void *
     tap->layer = layer;
     tap->got = got;
     tap->user = user;
+}
+
+/* bert_run knows how many layers there are; to its taps -1 is all of them, which would be one behind another here. */
+static bert_status check_layers(const bert_window_states *states, bert_error *err) {
+    for (size_t i = 0; states && i < states->n_layers; i++)
+        if (states->layers[i] < 0)
+            return bert_fail(err, BERT_INVALID_ARGUMENT, "layer %d: expected 0 to the number of layers",
+                             (int)states->layers[i]);
+    return BERT_OK;
 }
 
 /* One tap for each layer that is wanted, and those that the vector is made of. */
@@ -150,6 +162,7 @@ bert_status bert_embed_windows(bert_session *session, const bert_pipeline *pipel
     bert_status status;
     if (bert_session_model(session) != pipeline->model)
         return bert_fail(err, BERT_INVALID_ARGUMENT, "the session is of another model than the pipeline's");
+    TRY_OR_DONE(check_layers(states, err));
     TRY_OR_DONE(bert_embed_plan_make(&plan, pipeline, options, err));
     TRY_OR_DONE(open_text(&t, tokens, i, states ? states->n_layers : 0, vector != NULL, err));
     t.run = plan.options.run;

@@ -18,7 +18,7 @@ struct bert_mlm {
     const bert_kernels *kernels;
     bert_dense transform, decoder;
     float *norm; /* gamma [H], beta [H] */
-    float eps;
+    double eps; /* LayerNorm's, rounded to float inside our floating-point environment */
     bert_epilogue activation;
 };
 
@@ -50,7 +50,7 @@ static bert_status open_parts(bert_mlm *mlm, const bert_model *model, bert_error
         return bert_fail(err, BERT_NOT_FOUND, "the model has no head for masked words (" TRANSFORM
                                               "dense.weight is not in its files)");
     mlm->kernels = bert_model_kernels(model);
-    mlm->eps = (float)c->layer_norm_eps;
+    mlm->eps = c->layer_norm_eps;
     mlm->activation = bert_epilogue_of(c->activation);
     TRY(bert_dense_open(&mlm->transform, model, TRANSFORM "dense.weight", TRANSFORM "dense.bias", c->hidden, c->hidden,
                         err));
@@ -97,7 +97,7 @@ bert_status bert_mlm_logits(const bert_mlm *mlm, float *logits, const float *hid
     if (!x) return bert_fail(err, BERT_NO_MEMORY, "no memory for %zu positions", n);
     TRY_OR_DONE(bert_dense_run(&mlm->transform, x, hidden, n, mlm->activation, workers, err));
     const uint64_t host = bert_fpenv_enter();
-    bert_layer_norm(mlm->kernels, x, h, x, h, mlm->norm, mlm->norm + h, mlm->eps, n, h);
+    bert_layer_norm(mlm->kernels, x, h, x, h, mlm->norm, mlm->norm + h, (float)mlm->eps, n, h);
     bert_fpenv_leave(host);
     TRY_OR_DONE(bert_dense_run(&mlm->decoder, logits, x, n, BERT_EPILOGUE_NONE, workers, err));
     status = check_finite(mlm, logits, n * mlm->decoder.n, err);

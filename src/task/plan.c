@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "model/model.h"
 #include "task/pipeline.h"
+#include "text/utf8.h"
 
 static bert_embed_options options_or_default(const bert_embed_options *given) {
     bert_embed_options options = BERT_EMBED_OPTIONS_INIT;
@@ -65,12 +66,20 @@ static bert_status count_prompt(bert_embed_plan *plan, const bert_tokenizer *tok
     return status;
 }
 
+/* Half a character at its end would join the text's first bytes, and what is invalid is counted as the text's. */
+static bert_status check_prompt(const char *prompt, bert_error *err) {
+    const size_t len = strlen(prompt), valid = bert_utf8_valid((const uint8_t *)prompt, len);
+    if (valid == len) return BERT_OK;
+    return bert_fail(err, BERT_INVALID_ARGUMENT, "the prompt is not valid UTF-8 at byte %zu", valid);
+}
+
 static bert_status choose_prompt(bert_embed_plan *plan, const bert_pipeline *pipeline, bert_error *err) {
     const bert_modules *m = &pipeline->modules;
     const bert_embed_options *o = &plan->options;
     plan->prompt = m->default_prompt ? m->default_prompt->text : "";
     if (o->prompt) plan->prompt = o->prompt;
     else if (o->prompt_name) TRY(bert_prompts_find(&plan->prompt, m, o->prompt_name, err));
+    TRY(check_prompt(plan->prompt, err));
     plan->left_out = 0;
     return *plan->prompt && m->leave_out_prompt ? count_prompt(plan, pipeline->tokenizer, err) : BERT_OK;
 }

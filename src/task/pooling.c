@@ -125,10 +125,10 @@ bert_status bert_embed_plan_pool(const bert_embed_plan *plan, const bert_pipelin
     const bert_status status = run_modules(&pipeline->modules, kernels, &x, scratch, plan->width,
                                            plan->n_poolings * h, &has_length, err);
     if (status == BERT_OK && plan->normalize) has_length &= normalize(kernels, x, plan->dim);
-    memcpy(dst, x, plan->dim * sizeof *dst);
-    const bool finite = has_length && bert_all_finite(kernels, dst, plan->dim);
+    if (status == BERT_OK) memcpy(dst, x, plan->dim * sizeof *dst);
+    const bool finite = status != BERT_OK || (has_length && bert_all_finite(kernels, dst, plan->dim));
     bert_fpenv_leave(host);
-    if (status != BERT_OK || finite) return status;
+    if (finite) return status;
     return bert_fail(err, BERT_NOT_FINITE, "the sentence vector has a value or a length that is NaN or infinite");
 }
 
