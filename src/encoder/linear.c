@@ -114,7 +114,7 @@ bert_status bert_pass_linear(bert_pass *pass, const bert_param *w, const bert_pa
         gemm->multiply(gemm->user, l->y, l->ldy, l->x, l->ldx, w->data, l->k, l->t, l->n, l->k);
         return finish(pass, &j, err);
     }
-    j.blocks = pass->packed ? items_of(l->t, BERT_ROW_BLOCK) : 1;
+    j.blocks = pass->packed && l->t ? items_of(l->t, BERT_ROW_BLOCK) : 1;
     j.step = panels_per_item(pass, l, j.blocks);
     return bert_pass_parallel(pass, j.blocks * items_of(bert_panels(l->n), j.step),
                               pass->packed ? linear_item : file_item, &j, err);
