@@ -12,7 +12,7 @@ static const char specials[] = "{\"mask_token\":{\"content\":\"[MASK]\",\"lstrip
 
 /* What the texts are made of; broken UTF-8, words of several pieces, and a token that takes the blanks before it. */
 static const char *const pieces[] = {"the ",  "cats ", "Cat, ", "[MASK] ", "  [MASK]", "nowhere ",
-                                     "\xff ", "c\xcc\x81" "at ", "\u4e2d\u4e2d ", "sat sat sats ", "[SEP] "};
+                                     "\xff ", "c\314\201at ", "\u4e2d\u4e2d ", "sat sat sats ", "[SEP] "};
 enum { PIECES = sizeof pieces / sizeof *pieces, ROOM = 1 << 15 };
 
 static bert_tokenizer *open_tokenizer(const bert_memory *memory) {
