@@ -61,8 +61,9 @@ def check_arrays(bert, model, arguments, found):
 
 
 def run_blocks(page, bert, model):
-    """The Python that README or a page of docs/ shows, each block on the file that it opens. Returns how many."""
+    """The Python with bertviz that README or a page of docs/ shows, each block on the file that it opens. Returns how many."""
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.M | re.S)
+    blocks = [block for block in blocks if "from bertviz" in block]
     for block in blocks:
         name = re.search(r'"(fox\.\w+)"', block)[1]
         more = ["--what", "weights,query,key"] if "neuron_view" in block else ["--format", "bertviz"] if name == "fox.json" else []
