@@ -248,6 +248,7 @@ class Attention(WithServer):
                      {"layers": [3]}, {"layers": [-4]}, {"layers": []}, {"layers": 1}, {"heads": ["a"]},
                      {"heads": [10 ** 30]}, {"format": "npz"}, {"pair": 5}, {"text": ["a", "b"]}, {"text": []}):
             self.assertEqual(self.server.refused("/attention", {"text": "a", **more})[0], 422, more)
+        self.assertEqual(self.server.refused("/attention", '{"text": "a", "what": [ ]}')[0], 422)
 
     def test_answer_limit(self):
         with Server("--max-answer", "2K") as small:
@@ -299,7 +300,10 @@ class Limits(Case):
             self.assertEqual(server.refused("/embed", {"inputs": "a" * 1024})[0], 413)
             status, said = server.refused("/embed", {"inputs": ["a"] * 4})
             self.assertEqual((status, "at most 3" in said), (413, True))
-            self.assertEqual(server.refused("/embed", {"inputs": ["a b c d e f g"] * 3})[0], 413)
+            for path in ("/embed", "/tokenize"):
+                status, said = server.refused(path, {"inputs": ["a b c d e f g"] * 3})
+                self.assertEqual((status, "at most 20 tokens" in said), (413, True))
+            self.assertEqual(server.refused("/attention", {"text": "a " * 24})[0], 413)
             self.assertEqual(len(server.post("/embed", {"inputs": ["a"] * 3})), 3)
 
             def chunks(n):

@@ -4,7 +4,6 @@
 
 enum { FILES = 4, ROOM = 2 * TINY_WEIGHTS };
 
-static const char vocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n##a\n##b\nc\n.\n,\n";
 static const char tokenizer_config[] = "{\"do_lower_case\":true,\"tokenizer_class\":\"BertTokenizer\"}";
 
 typedef struct content {
@@ -15,7 +14,7 @@ typedef struct content {
 static void fill(content files[FILES]) {
     files[0].len = tiny_weights(files[0].bytes);
     memcpy(files[1].bytes, tiny_config, files[1].len = sizeof tiny_config - 1);
-    memcpy(files[2].bytes, vocab, files[2].len = sizeof vocab - 1);
+    memcpy(files[2].bytes, tiny_vocab, files[2].len = sizeof tiny_vocab - 1);
     memcpy(files[3].bytes, tokenizer_config, files[3].len = sizeof tokenizer_config - 1);
 }
 

@@ -1,4 +1,4 @@
-/* fuzz/tiny_folder.h: a model of one layer, hidden size 4, in memory, and a pass over it. */
+/* fuzz/tiny_folder.h: a model of one layer, hidden size 4, with a head that scores pairs, in memory, and a pass over it. */
 #ifndef BERT_FUZZ_TINY_FOLDER_H
 #define BERT_FUZZ_TINY_FOLDER_H
 
@@ -17,6 +17,8 @@ static const char tiny_config[] =
     "\"intermediate_size\":6,\"max_position_embeddings\":8,\"type_vocab_size\":2,\"hidden_act\":\"gelu\","
     "\"layer_norm_eps\":1e-12}";
 
+static const char tiny_vocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n##a\n##b\nc\n.\n,\n";
+
 /* A container that fits tiny_config, its values small and different. Returns its length. */
 static inline size_t tiny_weights(unsigned char bytes[TINY_WEIGHTS]) {
     static const struct {
@@ -33,7 +35,8 @@ static inline size_t tiny_weights(unsigned char bytes[TINY_WEIGHTS]) {
         {"encoder.layer.0.attention.output.LayerNorm.bias", 4, 0}, {"encoder.layer.0.intermediate.dense.weight", 6, 4},
         {"encoder.layer.0.intermediate.dense.bias", 6, 0}, {"encoder.layer.0.output.dense.weight", 4, 6},
         {"encoder.layer.0.output.dense.bias", 4, 0}, {"encoder.layer.0.output.LayerNorm.weight", 4, 0},
-        {"encoder.layer.0.output.LayerNorm.bias", 4, 0}, {"pooler.dense.weight", 4, 4}, {"pooler.dense.bias", 4, 0}};
+        {"encoder.layer.0.output.LayerNorm.bias", 4, 0}, {"pooler.dense.weight", 4, 4}, {"pooler.dense.bias", 4, 0},
+        {"classifier.weight", 1, 4}, {"classifier.bias", 1, 0}};
     char *header = (char *)bytes + 8, *p = header;
     size_t at = 0;
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {

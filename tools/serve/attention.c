@@ -43,7 +43,7 @@ static int want(look *l, const char *name, size_t n) {
 static int take_what(const request *r, look *l) {
     bert_json value, item;
     size_t place = 0;
-    int good = 1;
+    int good = 1, names = 0;
     if (!request_has(r, "what", &value)) return !want(l, "weights", 7);
     if (bert_json_kind_of(value) == BERT_JSON_STRING) {
         for (const char *at = value.at + 1, *end = value.at + value.len - 1; at <= end && good; at++) {
@@ -53,9 +53,10 @@ static int take_what(const request *r, look *l) {
             at += n;
         }
     } else {
-        good = bert_json_kind_of(value) == BERT_JSON_ARRAY && value.len > 2;
-        while (good && bert_json_next(value, &place, NULL, &item))
+        good = bert_json_kind_of(value) == BERT_JSON_ARRAY;
+        for (; good && bert_json_next(value, &place, NULL, &item); names++)
             good = bert_json_kind_of(item) == BERT_JSON_STRING && want(l, item.at + 1, item.len - 2);
+        good &= names > 0;
     }
     if (good) return 0;
     return exchange_fail(r->x, 422, "what: expected names of bert attention --what, as [\"weights\",\"query\"]");

@@ -238,6 +238,11 @@ int request_prompt(request *r, bert_embed_options *o) {
     return 0;
 }
 
+static int check_tokens(exchange *x) {
+    if (x->tokens <= x->of->most.tokens) return 0;
+    return exchange_fail(x, 413, "at most %zu tokens a request, found %zu", x->of->most.tokens, x->tokens);
+}
+
 int request_tokenize(request *r) {
     bert_error err;
     exchange *x = r->x;
@@ -250,18 +255,17 @@ int request_tokenize(request *r) {
         x->truncated_tokens += text.truncated;
     }
     x->tokenized_ns = now_ns();
-    return 0;
+    return check_tokens(x);
+}
+
+static int count_ids(const request *r) {
+    r->x->tokens = r->start[r->n];
+    return check_tokens(r->x);
 }
 
 int request_job(request *r, job **made) {
-    exchange *x = r->x;
-    if (r->ids)
-        x->tokens = r->start[r->n];
-    else
-        TRY(request_tokenize(r));
-    if (x->tokens > x->of->most.tokens)
-        return exchange_fail(x, 413, "at most %zu tokens a request, found %zu", x->of->most.tokens, x->tokens);
-    job *j = job_open(r->model, r->n, x->tokens);
+    TRY(r->ids ? count_ids(r) : request_tokenize(r));
+    job *j = job_open(r->model, r->n, r->x->tokens);
     for (size_t i = 0; i < r->n; i++) {
         size_t at = j->start[i];
         bert_encoding text = {0};

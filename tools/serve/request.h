@@ -40,7 +40,7 @@ int request_prompt(request *r, bert_embed_options *o);
 /* truncate, truncation_direction */
 int request_truncation(request *r);
 
-/* The texts as tokens, in the model's `tokens`; counts what was cut. */
+/* The texts as tokens, in the model's `tokens`, no more than a request may have; counts what was cut. */
 int request_tokenize(request *r);
 /* A job with the texts' tokens. */
 int request_job(request *r, job **j);
