@@ -5,6 +5,7 @@ import json
 import math
 import os
 import resource
+import shutil
 import signal
 import socket
 import stat
@@ -194,6 +195,21 @@ class Rerank(WithServer):
         same = self.server.post("/rerank", {"query": "a", "texts": ["b"] * 4})
         self.assertEqual([f["index"] for f in same], [0, 1, 2, 3])
 
+    def test_order_of_equal_scores(self):
+        """Logits of about 40, of which sigmoid makes 1: the order is that of the logits."""
+        shutil.copytree(model("tiny-bert-reranker"), self.folder, dirs_exist_ok=True)
+        weights = self.folder / "model.safetensors"
+        data = bytearray(weights.read_bytes())
+        behind_header = 8 + struct.unpack("<Q", data[:8])[0]
+        at = behind_header + json.loads(data[8:behind_header])["classifier.bias"]["data_offsets"][0]
+        data[at:at + 4] = struct.pack("<f", 40)
+        weights.write_bytes(data)
+        with Server("-m", str(self.folder)) as server:
+            ask = {"query": "How old are you?", "texts": self.DOCUMENTS}
+            logits = server.post("/rerank", {**ask, "raw_scores": True})
+            self.assertEqual(len({f["score"] for f in logits}), 5)
+            self.assertEqual(server.post("/rerank", ask), [{**f, "score": 1.0} for f in logits])
+
     def test_beside_vectors(self):
         """Both kinds of work for one model at once, which never share a pass."""
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -336,6 +352,27 @@ class Limits(Case):
             for s in idle:
                 s.close()
 
+    def test_refusals_are_counted(self):
+        """Also those that no request was read of: a bad head, and a connection too many."""
+        half = b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"
+        with Server("--max-connections", "2") as server:
+            with server.socket() as s:
+                s.sendall(b"GET /health\r\n\r\n")
+                self.assertEqual(statuses(read_all(s)), [400])
+            busy = [server.socket() for _ in range(2)]
+            for s in busy:
+                s.sendall(half)
+            for _ in range(1000):  # until the heads of both have been read
+                if server.ask("GET", "/health")[0] == 503:
+                    break
+            for s in busy:
+                s.close()
+            while (answer := server.get("/metrics"))[0] != 200:
+                pass
+            found = answer[2].decode()
+            self.assertIn('bert_requests_total{path="other",status="400"} 1\n', found)
+            self.assertIn('bert_requests_total{path="other",status="503"} ', found)
+
     def test_no_descriptors_left(self):
         """Connections beyond what the system gives: the server neither dies nor spins, and is there afterwards."""
         with Server() as server:
@@ -393,7 +430,7 @@ class Limits(Case):
 class BeginningAndEnd(Case):
     def test_key(self):
         key = self.folder / "key"
-        key.write_text("sesame open\n")
+        key.write_text("sesame open\r\nanother\n")
         with Server("--api-key-file", str(key)) as server:
             def status(path, given):
                 return server.ask("GET", path, headers={"Authorization": given} if given else {})[0]
@@ -402,11 +439,13 @@ class BeginningAndEnd(Case):
                 expected = 200 if wrong == "Bearer sesame open " else 401  # white space around a field's value is none
                 self.assertEqual(status("/info", wrong), expected, wrong)
             self.assertEqual(status("/info", "Bearer sesame open"), 200)
+            self.assertEqual(status("/info", "bearer sesame open"), 200)  # a scheme has no case (RFC 9110, section 11.1)
             self.assertEqual([status(path, None) for path in ("/health", "/", "/metrics", "/v1/models", "/nothing")],
                              [200, 200, 401, 401, 401])
             self.assertEqual(server.refused("/embed", {"inputs": "a"})[0], 401)
-        key.write_text("\n")
-        self.refused(1, "expected a key", "serve", "-m", TINY, "--port", "0", "--api-key-file", str(key))
+        for wrong in ("\n", "", "sesame\0open\n", "sesame \n", " sesame", "ses\tame", "s" * 1025):
+            key.write_text(wrong)
+            self.refused(1, "expected a key", "serve", "-m", TINY, "--port", "0", "--api-key-file", str(key))
         self.refused(1, "cannot read", "serve", "-m", TINY, "--port", "0", "--api-key-file", str(self.folder / "none"))
 
     def test_socket(self):
@@ -469,6 +508,22 @@ class BeginningAndEnd(Case):
     def test_drain(self):
         self.drain(signal.SIGTERM)
         self.drain(signal.SIGINT)
+
+    def test_drain_of_an_answer_under_way(self):
+        """It began before the signal, so it does not say that the connection ends behind it; it ends nevertheless."""
+        path = str(self.folder / "s")
+        server = Server("--socket", path)
+        c = server.connect()
+        c.request("POST", "/attention", json.dumps({"text": "a " * LIMIT, "what": "weights,scores,head_output"}))
+        answer = c.getresponse()  # its head; the body is more than a Unix socket holds
+        self.assertGreater(int(answer.headers["Content-Length"]), 1 << 20)
+        server.process.send_signal(signal.SIGTERM)
+        while os.path.exists(path):
+            time.sleep(0.01)
+        json.loads(answer.read())
+        self.assertEqual(server.process.communicate(), ("", ""))
+        self.assertEqual(server.process.returncode, 0)
+        c.close()
 
     def test_second_signal(self):
         server = Server("-t", "1", "--isa", "ref")

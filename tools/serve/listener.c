@@ -53,11 +53,11 @@ int listener_open_tcp(int *fd, buffer *address, const char *host, size_t port) {
     return status ? status : describe(*fd, address);
 }
 
-/* 1: there is a socket file, and nobody answers there. */
+/* 1: there is a socket file, and nobody answers there; somebody who is too busy to does not make us wait. */
 static int is_stale(const struct sockaddr_un *name) {
     struct stat now;
     if (stat(name->sun_path, &now) || !S_ISSOCK(now.st_mode)) return 0;
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int refused = fd >= 0 && connect(fd, (const struct sockaddr *)name, sizeof *name) && errno == ECONNREFUSED;
     if (fd >= 0) close(fd);
     return refused;

@@ -32,7 +32,13 @@ static int check(const settings *s) {
     return 0;
 }
 
-/* The key is the file's first line. */
+/* The key is the file's first line: what a header field can hold, without blanks at its ends. */
+static int is_key(const char *line, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)line[i] < ' ' || line[i] == 0x7F) return 0;
+    return n > 0 && n <= 1024 && line[0] != ' ' && line[n - 1] != ' ';
+}
+
 static int read_key(service *of, const char *path) {
     char line[1026];
     if (!path) return 0;
@@ -40,10 +46,12 @@ static int read_key(service *of, const char *path) {
     if (!f) return say_error("%s: cannot read it", path);
     size_t n = fread(line, 1, sizeof line - 1, f);
     fclose(f);
-    line[n] = 0;
-    size_t length = strcspn(line, "\r\n");
-    if (length == 0 || length > 1024 || memchr(line, 0, length))
-        return say_error("%s: expected a key of 1 to 1024 bytes in its first line", path);
+    line[n] = '\n'; /* the line may lack its end */
+    size_t length = (size_t)((char *)memchr(line, '\n', sizeof line) - line);
+    if (length > 0 && line[length - 1] == '\r') length--;
+    if (!is_key(line, length))
+        return say_error("%s: expected a key of 1 to 1024 printable bytes in its first line, no blank at its ends",
+                         path);
     of->key = strndup(line, length);
     return 0;
 }

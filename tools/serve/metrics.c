@@ -40,6 +40,10 @@ void metrics_count(metrics *m, size_t route, int status, int64_t ns, size_t text
     m->truncated += truncated;
 }
 
+void metrics_refused(metrics *m, int status) {
+    m->routes[m->n - 1].answered[status]++;
+}
+
 static void write_total(buffer *b, const char *name, const char *help, uint64_t n) {
     buffer_print(b, "# HELP %s %s\n# TYPE %s counter\n%s %llu\n", name, help, name, name, (unsigned long long)n);
 }

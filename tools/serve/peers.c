@@ -1,10 +1,11 @@
 #include "peers.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include "bounds.h"
 #include "head.h"
 #include "json_out.h"
-#include "bounds.h"
 
 #define FIRST_NAP 1000000
 #define LONGEST_NAP 250000000
@@ -52,30 +53,41 @@ static const char *phrase(int status) {
     }
 }
 
-void peers_say(int fd, int status, const char *why) {
-    buffer body = {0}, all = {0};
+static void say(peers *all, int fd, int status, const char *why) {
+    buffer body = {0}, answer = {0};
     buffer_text(&body, "{\"error\":");
     json_text(&body, why);
     buffer_print(&body, ",\"error_type\":\"%s\"}\n", status == 503 ? "Overloaded" : "Validation");
-    buffer_print(&all, "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\n", status,
+    buffer_print(&answer, "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\n", status,
                  phrase(status));
-    buffer_print(&all, "%sContent-Length: %zu\r\n\r\n", status == 503 ? "Retry-After: 1\r\n" : "", body.len);
-    buffer_add(&all, body.data, body.len);
-    (void)!send(fd, all.data, all.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    buffer_print(&answer, "%sContent-Length: %zu\r\n\r\n", status == 503 ? "Retry-After: 1\r\n" : "", body.len);
+    buffer_add(&answer, body.data, body.len);
+    (void)!send(fd, answer.data, answer.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    metrics_refused(all->metrics, status);
     buffer_close(&body);
-    buffer_close(&all);
+    buffer_close(&answer);
 }
 
 /* What has come and will not be read is thrown away: closing a socket that holds unread bytes takes our answer back. */
-static void end(peers *all, int fd) {
+static void hang_up(int fd) {
     char waste[4096];
     for (int i = 0; i < 32 && recv(fd, waste, sizeof waste, MSG_DONTWAIT) > 0; i++) continue;
     shutdown(fd, SHUT_RDWR);
+}
+
+static void end(peers *all, int fd) {
+    hang_up(fd);
     peers_enter(all, fd, PEER_GONE);
 }
 
+void peers_turn_away(peers *all, int fd, int status, const char *why) {
+    say(all, fd, status, why);
+    hang_up(fd);
+    close(fd);
+}
+
 static void refuse(peers *all, int fd, int status, const char *why) {
-    peers_say(fd, status, why);
+    say(all, fd, status, why);
     end(all, fd);
 }
 

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/select.h>
 
+#include "metrics.h"
+
 typedef enum peer_stage {
     PEER_NONE,
     PEER_HEAD, /* nothing of a request has been read */
@@ -38,6 +40,7 @@ typedef struct peers {
     size_t n;
     size_t body_most;
     int64_t head_time; /* ns */
+    metrics *metrics;  /* where refusals are counted */
 } peers;
 
 void peers_add(peers *all, int fd);
@@ -55,7 +58,7 @@ int peers_evict(peers *all);
 /* Ends all that are between requests. */
 void peers_dismiss(peers *all);
 
-/* An answer from outside of libmicrohttpd, as far as the socket takes it at once. */
-void peers_say(int fd, int status, const char *why);
+/* Answers and closes a connection that is none of these. */
+void peers_turn_away(peers *all, int fd, int status, const char *why);
 
 #endif

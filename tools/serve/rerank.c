@@ -68,28 +68,38 @@ static void write_all(buffer *b, const ranked *all, size_t n, const bert_json *t
     buffer_text(b, "]\n");
 }
 
-/* The logits become scores as the model's files say, or stay what they are. */
-static int score(exchange *x) {
-    job *j = x->job;
-    bert_error err = j->failure;
-    bert_scoring as = x->raw_scores ? BERT_SCORING_LOGITS : bert_head_describe(j->model->head).rerank;
-    if (err.code) return exchange_fail_by(x, &err);
-    if (as == BERT_SCORING_AUTO)
-        return exchange_fail(x, 422, "the model's files name a function for its scores that is not known here: ask for "
-                                     "raw_scores");
-    if (bert_head_score(j->model->head, j->vectors, j->vectors, j->n, as, &err)) return exchange_fail_by(x, &err);
+/* The function that makes scores of logits, as the model's files say, or none. */
+static int choose_scoring(exchange *x, bert_scoring *as) {
+    const job *j = x->job;
+    *as = x->raw_scores ? BERT_SCORING_LOGITS : bert_head_describe(j->model->head).rerank;
+    if (j->failure.code) return exchange_fail_by(x, &j->failure);
+    if (*as != BERT_SCORING_AUTO) return 0;
+    return exchange_fail(x, 422, "the model's files name a function for its scores that is not known here: ask for "
+                                 "raw_scores");
+}
+
+/* Sorted while they are logits: scores may be equal where these are not. */
+static int rank(exchange *x, ranked *all) {
+    const job *j = x->job;
+    bert_scoring as;
+    bert_error err;
+    TRY(choose_scoring(x, &as));
+    for (size_t i = 0; i < j->n; i++) all[i] = (ranked){i, j->vectors[i]};
+    qsort(all, j->n, sizeof *all, best_first);
+    for (size_t i = 0; i < j->n; i++)
+        if (bert_head_score(j->model->head, &all[i].score, &all[i].score, 1, as, &err))
+            return exchange_fail_by(x, &err);
     return 0;
 }
 
 void rerank_done(exchange *x) {
     const job *j = x->job;
-    if (score(x)) return;
     ranked *all = need(j->n, sizeof *all);
-    for (size_t i = 0; i < j->n; i++) all[i] = (ranked){i, j->vectors[i]};
-    qsort(all, j->n, sizeof *all, best_first);
-    bert_json *texts = x->return_text ? texts_of(x) : NULL;
-    write_all(&x->answer, all, j->n, texts);
-    free(texts);
+    if (!rank(x, all)) {
+        bert_json *texts = x->return_text ? texts_of(x) : NULL;
+        write_all(&x->answer, all, j->n, texts);
+        free(texts);
+        exchange_answer(x, "application/json");
+    }
     free(all);
-    exchange_answer(x, "application/json");
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static int descriptor(struct MHD_Connection *c) {
     return MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
@@ -28,7 +29,7 @@ static int is_allowed(const exchange *x, struct MHD_Connection *c) {
     static const char scheme[] = "Bearer ";
     if (!x->of->key || (x->route && x->route->open_to_all)) return 1;
     const char *given = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
-    return given && strncmp(given, scheme, sizeof scheme - 1) == 0 && is_key(x->of->key, given + sizeof scheme - 1);
+    return given && strncasecmp(given, scheme, sizeof scheme - 1) == 0 && is_key(x->of->key, given + sizeof scheme - 1);
 }
 
 static void add_number(struct MHD_Response *r, const char *name, uint64_t n) {
@@ -139,6 +140,7 @@ void respond_completed(void *cls, struct MHD_Connection *c, void **place, enum M
     exchange_close(&x);
     *place = NULL;
     peers_enter(to->peers, descriptor(c), PEER_HEAD);
+    if (to->draining) peers_dismiss(to->peers); /* its answer did not say that the connection would be closed */
 }
 
 void respond_connection(void *cls, struct MHD_Connection *c, void **place, enum MHD_ConnectionNotificationCode what) {

@@ -78,6 +78,7 @@ int server_open(server **at, service *of, const listen_at *where) {
     s->of = of;
     s->responder = (responder){of, &s->peers, 0};
     s->peers.body_most = of->most.body;
+    s->peers.metrics = of->metrics;
     s->peers.head_time = (int64_t)of->most.head_s * 1000000000;
     *at = s;
     TRY(take_signals(s));
@@ -120,8 +121,7 @@ void server_close(server **at) {
 static void take_connection(server *s, int fd) {
     int on = 1;
     if (fd >= FD_SETSIZE || (s->peers.n >= s->of->most.connections && !peers_evict(&s->peers))) {
-        peers_say(fd, 503, "too many connections: try again");
-        close(fd);
+        peers_turn_away(&s->peers, fd, 503, "too many connections: try again");
         return;
     }
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
