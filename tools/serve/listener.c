@@ -12,8 +12,6 @@
 
 #include "say.h"
 
-enum { BACKLOG = 1024 };
-
 static int cannot(const char *where, const char *what) {
     return say_error("%s: cannot %s: %s", where, what, strerror(errno));
 }
@@ -23,7 +21,8 @@ static int bind_first(const struct addrinfo *list, const char *where, int *fd) {
     *fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (*fd < 0) return cannot(where, "open a socket");
     (void)setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(*fd, list->ai_addr, list->ai_addrlen) || listen(*fd, BACKLOG)) return cannot(where, "listen there");
+    if (bind(*fd, list->ai_addr, list->ai_addrlen) || listen(*fd, LISTENER_BACKLOG))
+        return cannot(where, "listen there");
     return 0;
 }
 
@@ -78,7 +77,7 @@ int listener_open_unix(int *fd, buffer *address, const char *path) {
         *fd = -1; /* the file there is not ours */
         return status;
     }
-    if (listen(*fd, BACKLOG)) return cannot(path, "listen there");
+    if (listen(*fd, LISTENER_BACKLOG)) return cannot(path, "listen there");
     buffer_print(address, "unix:%s", path);
     return 0;
 }

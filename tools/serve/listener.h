@@ -4,6 +4,8 @@
 
 #include "buffer.h"
 
+enum { LISTENER_BACKLOG = 1024 }; /* connections that may wait to be accepted */
+
 /* Binds and listens, does not block; *address is what clients are told. */
 int listener_open_tcp(int *fd, buffer *address, const char *host, size_t port);
 /* A socket file that nobody listens at any more is replaced. */

@@ -146,16 +146,26 @@ int64_t peers_expire(peers *all, int64_t now) {
     return next;
 }
 
-int peers_evict(peers *all) {
-    int oldest = -1;
+static int oldest(const peers *all) {
+    int found = -1;
     for (int fd = 0; fd <= all->top; fd++)
-        if (all->at[fd].stage == PEER_HEAD && (oldest < 0 || all->at[fd].since < all->at[oldest].since)) oldest = fd;
-    if (oldest < 0) return 0;
-    end(all, oldest);
-    return 1;
+        if (all->at[fd].stage == PEER_HEAD && (found < 0 || all->at[fd].since < all->at[found].since)) found = fd;
+    return found;
+}
+
+int peers_evict(peers *all) {
+    for (int fd; (fd = oldest(all)) >= 0;) {
+        peers_look(all, fd); /* it may have asked for something since the last look */
+        if (all->at[fd].stage != PEER_HEAD) continue;
+        end(all, fd);
+        return 1;
+    }
+    return 0;
 }
 
 void peers_dismiss(peers *all) {
-    for (int fd = 0; fd <= all->top; fd++)
+    for (int fd = 0; fd <= all->top; fd++) {
+        if (all->at[fd].stage == PEER_HEAD) peers_look(all, fd);
         if (all->at[fd].stage == PEER_HEAD) end(all, fd);
+    }
 }

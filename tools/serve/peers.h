@@ -55,7 +55,7 @@ int64_t peers_expire(peers *all, int64_t now);
 
 /* Ends the one that has been waiting for the longest time between requests; 0: there is none. */
 int peers_evict(peers *all);
-/* Ends all that are between requests. */
+/* Ends all that are between requests; those whose next head is there already go on. */
 void peers_dismiss(peers *all);
 
 /* Answers and closes a connection that is none of these. */

@@ -140,7 +140,6 @@ void respond_completed(void *cls, struct MHD_Connection *c, void **place, enum M
     exchange_close(&x);
     *place = NULL;
     peers_enter(to->peers, descriptor(c), PEER_HEAD);
-    if (to->draining) peers_dismiss(to->peers); /* its answer did not say that the connection would be closed */
 }
 
 void respond_connection(void *cls, struct MHD_Connection *c, void **place, enum MHD_ConnectionNotificationCode what) {

@@ -19,6 +19,7 @@
 #include "say.h"
 
 #define DRAIN_NS ((int64_t)30 * 1000000000)
+#define AT_ONCE 64 /* connections, before those that are there get their turn */
 #define ACCEPT_PAUSE_NS ((int64_t)100 * 1000000) /* when there are no descriptors left */
 
 struct server {
@@ -131,9 +132,9 @@ static void take_connection(server *s, int fd) {
         peers_remove(&s->peers, fd); /* closed it is already */
 }
 
-static void accept_all(server *s) {
-    enum { AT_ONCE = 64 };
-    for (int i = 0; i < AT_ONCE; i++) {
+/* Those that have come, up to `most`. */
+static void accept_some(server *s, int most) {
+    for (int i = 0; i < most; i++) {
         int fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             take_connection(s, fd);
@@ -165,10 +166,10 @@ static void take_signal(server *s) {
     struct signalfd_siginfo what;
     if (read(s->signals, &what, sizeof what) != sizeof what) return;
     if (s->responder.draining) _exit(128 + (int)what.ssi_signo);
-    stop_listening(s);
     s->responder.draining = 1;
     s->drain_until = now_ns() + DRAIN_NS;
-    peers_dismiss(&s->peers);
+    accept_some(s, LISTENER_BACKLOG); /* they may have sent a request: no close without a word */
+    stop_listening(s);
 }
 
 /* ---- The loop. ---- */
@@ -230,6 +231,7 @@ static int milliseconds(int64_t now, int64_t next) {
 }
 
 static int round_trip(server *s, watch *w) {
+    if (s->responder.draining) peers_dismiss(&s->peers); /* again: an answer that is ending may not say "close" */
     int64_t now = now_ns(), next = peers_expire(&s->peers, now);
     MHD_UNSIGNED_LONG_LONG libmicrohttpd_ms;
     FD_ZERO(&s->read);
@@ -249,7 +251,7 @@ static int round_trip(server *s, watch *w) {
     pass_on(s, w);
     if (MHD_run_from_select(s->daemon, &s->read, &s->write, &s->other) != MHD_YES)
         return say_error("libmicrohttpd does not run");
-    if (w->at[2].revents && s->listener >= 0) accept_all(s);
+    if (w->at[2].revents && s->listener >= 0) accept_some(s, AT_ONCE);
     return 0;
 }
 
