@@ -11,7 +11,7 @@ static struct {
     double start, wait, last; /* seconds */
 } bar;
 
-static double now(void) {
+double progress_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -52,7 +52,7 @@ static void draw(uint64_t texts, uint64_t part, uint64_t whole, double elapsed) 
 
 void progress_show(uint64_t texts, uint64_t part, uint64_t whole) {
     if (!bar.enabled) return;
-    double time = now();
+    double time = progress_now();
     if (bar.start <= 0) bar.start = time; /* what came before, such as opening the model, is no part of the rate */
     double elapsed = time - bar.start;
     if (elapsed < bar.wait || elapsed <= 0 || (bar.drawn && time - bar.last < 0.1)) return;

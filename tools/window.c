@@ -12,6 +12,10 @@
 /* Enough to fill passes of any sensible size; beyond it only memory and delay grow. */
 enum { WINDOW_TEXTS = 256, WINDOW_BYTES = 1 << 19 };
 
+/* What is answered at once is also lost at once when a signal comes, and `head` waits for it: a second of work. */
+enum { WINDOW_BEGINS = 16 };
+#define WINDOW_SECONDS 1.0
+
 /* So many truncated texts are named, the others only counted: a stream may have millions. */
 enum { NAMED_TRUNCATED = 10 };
 
@@ -31,9 +35,21 @@ static size_t weight(const record *r) {
     return r->text.a_len + r->text.b_len + r->n_ids * sizeof *r->ids;
 }
 
+/* As many as the last one had, or twice or half as many, by the time that it took. */
+static void choose_size(window *w) {
+    double took = progress_now() - w->filled;
+    if (!w->most)
+        w->most = WINDOW_BEGINS;
+    else if (took < WINDOW_SECONDS / 2 && w->most < WINDOW_TEXTS)
+        w->most *= 2;
+    else if (took > WINDOW_SECONDS && w->most > WINDOW_BEGINS)
+        w->most /= 2;
+}
+
 int window_fill(window *w, int how) {
     size_t bytes = 0;
     uint64_t part, whole;
+    choose_size(w);
     w->done += w->n;
     w->n = 0;
     input_progress(w->in, &part, &whole);
@@ -48,9 +64,10 @@ int window_fill(window *w, int how) {
         w->n++;
         bytes += weight(r);
         if (how == WINDOW_ALL) continue;
-        if (w->n >= WINDOW_TEXTS || (w->n > 1 && bytes >= WINDOW_BYTES)) break;
+        if (w->n >= w->most || (w->n > 1 && bytes >= WINDOW_BYTES)) break;
         if (how == WINDOW_STREAM && (bytes >= WINDOW_BYTES || !input_ready(w->in))) break;
     }
+    w->filled = progress_now();
     return 0;
 }
 

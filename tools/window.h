@@ -18,6 +18,8 @@ typedef struct window {
     bert_text *prompted; /* [n_texts] of the texts at hand, */
     buffer prompt_bytes; /* and what they point to */
     int at_end;       /* the input has nothing more */
+    size_t most;      /* records in this window */
+    double filled;    /* when it was full, in seconds of progress_now */
     size_t done;      /* records of earlier windows */
     size_t truncated; /* of all texts so far */
     int failed;       /* some record could not be used */

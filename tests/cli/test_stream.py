@@ -127,7 +127,8 @@ class Stream(Case):
             "bert: warning: 40 texts were truncated"))
 
     def test_progress(self):
-        """Of a file it is known how much is left, also if another has read its beginning; of a pipe it is not."""
+        """Of a file it is known how much is left, also if another has read its beginning; of a pipe it is not.
+        The first answers do not wait for as many texts as later ones are worked on with."""
         path = self.folder / "texts.txt"
         path.write_bytes(texts(2000))
         with path.open("rb") as file:
@@ -138,7 +139,7 @@ class Stream(Case):
         with path.open("rb") as file:
             os.lseek(file.fileno(), path.stat().st_size // 2, os.SEEK_SET)
             done = subprocess.run([BERT, "encode", "-m", TINY, "--progress"], stdin=file, capture_output=True, env=environment(), check=True)
-        self.assertRegex(done.stderr.decode(), r"\] +2[0-9] % 256 texts")
+        self.assertRegex(done.stderr.decode(), r"\] +2 % 16 texts")
         piped = bert("encode", "-m", TINY, "--progress", stdin=texts(2000), check=0).stderr.decode()
         self.assertRegex(piped, r"^\r\d+ texts, [\d.]+ a second")
         self.assertNotIn("left", piped)
