@@ -164,6 +164,7 @@ check_python() {
     local wheel venv=$WORK/venv-python tests=bindings/python/tests
     build release gcc --prefix="$PWD/$WORK/prefix"
     wheel=$(scripts/build_wheel)
+    python3 -m zipfile -l "$wheel" | grep '^libbert/libbert\.so '   # not in a folder for what fits every platform
     rm -rf "$venv"
     python3 -m venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check numpy==2.4.6 "$wheel"

@@ -197,12 +197,14 @@ class Model:
         return Tokens(self._engine.pipeline, text, pair, max_length, literal_specials)
 
     def run(self, text, pair=None, what=("hidden_states",), *, max_length=0, timeout=None):
-        """Everything that is asked for, in one pass: {"tokens": Tokens, name: …}, where a name of `what` is one of SITES.
-        What each layer has is a list of arrays [1, …], one a layer, in one piece of memory; the rest is an array [1, …]."""
+        """Everything that is asked for, in one pass: {"tokens": Tokens, name: …}, where `what` has names of SITES, or is
+        one. What each layer has is a list of arrays [1, …], one a layer, in one piece of memory; the rest is an array
+        [1, …]."""
         return self._run(text, pair, what, max_length, timeout)
 
     def _run(self, text, pair, what, max_length, timeout=None):
-        engine, wanted = self._engine, [(name, *_choice("what", SITES, name)) for name in what]
+        names = [what] if isinstance(what, str) else what
+        engine, wanted = self._engine, [(name, *_choice("what", SITES, name)) for name in names]
         tokens = Tokens(engine.pipeline, text, pair, max_length or self.max_length)
         if tokens.truncated:
             warnings.warn(f"the text was cut to {len(tokens)} tokens, {tokens.truncated} are left out", BertWarning,

@@ -68,7 +68,8 @@ class Results(unittest.TestCase):
         self.assertEqual(len(found), self.model.info["layers"] + 1)
         for layer, states in enumerate(found):
             self.assertTrue(same(states, expected[f"hidden_states.{layer}"]))
-        self.assertTrue(same(self.model.run(FOX, what=["pooler_output"])["pooler_output"], expected["pooler_output"]))
+        for what in (["pooler_output"], "pooler_output"):
+            self.assertTrue(same(self.model.run(FOX, what=what)["pooler_output"], expected["pooler_output"]))
 
     def test_every_site(self):
         names = [name for name in SITES if name != "pooler_output"]
