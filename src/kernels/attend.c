@@ -86,21 +86,22 @@ void bert_attend_pack(const bert_kernels *kernels, const bert_attend *attend, fl
     if (attend->steps & BERT_ATTEND_CONTEXT) pack_values(packed_values(attend, packed), attend);
 }
 
-/* totals [rows, 16·panels] = x [rows, k] · wᵀ, in as many tiles as it takes. */
-static void multiply(const bert_kernels *kernels, const bert_tile *whole) {
-    const size_t tiles = parts_of(whole->rows, kernels->rows);
-    bert_tile tile = *whole;
-    float *y = whole->totals;
+/* totals [rows, 16·panels] = x [rows, k] · wᵀ, in as many tiles as it takes. Uses `tile` up: to copy it just after it
+ * was written would wait until all stores before it, a whole block of weights, have reached the cache. */
+static void multiply(const bert_kernels *kernels, bert_tile *tile) {
+    const bert_tile whole = {.totals = tile->totals, .w = tile->w, .rows = tile->rows, .panels = tile->panels};
+    const size_t tiles = parts_of(whole.rows, kernels->rows);
+    float *y = whole.totals;
     for (size_t i = 0; i < tiles; i++) {
-        tile.rows = part_size(whole->rows, tiles, i);
-        for (size_t panel = 0; panel < whole->panels; panel += kernels->panels) {
-            tile.panels = smaller(kernels->panels, whole->panels - panel);
-            tile.totals = y + panel * BERT_PANEL;
-            tile.w = whole->w + panel * tile.ldw;
-            kernels->tile(&tile);
+        tile->rows = part_size(whole.rows, tiles, i);
+        for (size_t panel = 0; panel < whole.panels; panel += kernels->panels) {
+            tile->panels = smaller(kernels->panels, whole.panels - panel);
+            tile->totals = y + panel * BERT_PANEL;
+            tile->w = whole.w + panel * tile->ldw;
+            kernels->tile(tile);
         }
-        tile.x += tile.rows * tile.ldx;
-        y += tile.rows * tile.ldt;
+        tile->x += tile->rows * tile->ldx;
+        y += tile->rows * tile->ldt;
     }
 }
 
