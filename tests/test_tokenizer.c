@@ -106,6 +106,26 @@ Test(tokenizer, older_files) {
     bert_tokenizer_close(&tokenizer);
 }
 
+/* An added token that has no character, or none after normalization, is never found; HF ignores it too. */
+Test(tokenizer, an_added_token_of_no_characters) {
+    static const char REPLACE[] = "{\"added_tokens\":[{\"id\":6,\"content\":\"x\",\"special\":false,\"single_word\":false,"
+        "\"lstrip\":false,\"rstrip\":false,\"normalized\":true}],\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":["
+        "{\"type\":\"Replace\",\"pattern\":{\"String\":\"x\"},\"content\":\"\"},{\"type\":\"Lowercase\"},{\"type\":\"NFC\"},"
+        "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}]},"
+        "\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"[SEP]\",3],"
+        "\"cls\":[\"[CLS]\",2]},\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"continuing_subword_prefix\":\"##\","
+        "\"max_input_chars_per_word\":100,\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"the\":4,\"cat\":5}}}";
+    const char *const listed[] = {"vocab.txt", VOCAB, "added_tokens.json", "{\"\":17}", NULL};
+    const char *const normalized[] = {"tokenizer.json", REPLACE, NULL};
+    const char *const *const all[] = {listed, normalized};
+    for (int i = 0; i < 2; i++) {
+        bert_tokenizer *tokenizer = must_open(all[i]);
+        cr_expect(gives(tokenizer, "the cat", i == 0 ? "[2,5,6,3]" : "[2,4,5,3]"));
+        cr_expect(gives(tokenizer, "", "[2,3]"));
+        bert_tokenizer_close(&tokenizer);
+    }
+}
+
 Test(tokenizer, refused) {
     static const struct {
         const char *name, *content, *config, *says;

@@ -119,9 +119,10 @@ typedef struct bert_encoding {
 /* Tokenizes n texts. *tokens is NULL at first (it is made, in the tokenizer's memory) or from an earlier call (it is
  * reused); the tokenizer must outlive it.
  * Errors: BERT_INVALID_ARGUMENT (stride too large, max_length below the specials, no pair to cut),
- * BERT_TOO_LONG (also where only one sequence may be cut, and it is too short), BERT_UNSUPPORTED (a regular expression
- * of tokenizer.json that takes too much work on a text); the message names the text's number. After an error *tokens
- * holds no text. A text may have at most 4 GiB - 2 bytes. */
+ * BERT_TOO_LONG (also where only one sequence may be cut, and it is too short; and with overflow a pair of which both
+ * texts are cut, into more than 4,096 parts: each window of one goes with each of the other), BERT_UNSUPPORTED (a
+ * regular expression of tokenizer.json that takes too much work on a text); the message names the text's number. After
+ * an error *tokens holds no text. A text may have at most 4 GiB - 2 bytes. */
 BERT_API BERT_MUST_USE bert_status bert_tokenize(bert_tokens **tokens, const bert_tokenizer *tokenizer,
                                                  const bert_text *texts, size_t n,
                                                  const bert_tokenize_options *options, bert_error *err);

@@ -118,9 +118,10 @@ static void place_forms(bert_added_set *set, const bert_bytes *forms) {
     size_t at = 0, kept = 0;
     for (size_t i = 0; i < set->n; i++) {
         bert_added_token token = set->tokens[i];
+        if (token.len == 0) continue;
         token.text = forms->at + at;
         at += token.len;
-        if (token.len > 0) set->tokens[kept++] = token;
+        set->tokens[kept++] = token;
     }
     set->n = kept;
 }

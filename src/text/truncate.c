@@ -6,6 +6,9 @@
 
 #include "base/error.h"
 
+/* Parts of a pair of which both texts are cut. HF has no limit: two texts of 1.5 KB may have millions there. */
+enum { PAIR_PARTS = 4096 };
+
 /* A sequence and the windows it is cut into. */
 typedef struct windows {
     size_t len; /* tokens that are there: all, or more than n */
@@ -164,6 +167,15 @@ static bert_status write_part(bert_call *call, const cut *c, size_t first, size_
     return BERT_OK;
 }
 
+/* Each window of one text goes with each of the other, so the parts of a pair grow with the square of its length. */
+static bert_status check_parts(const bert_call *call, const cut *c) {
+    const size_t a = c->windows[0].count, b = c->windows[1].count;
+    if (!call->options.overflow || a == 1 || b == 1 || a <= PAIR_PARTS / b) return BERT_OK;
+    return bert_fail(call->err, BERT_TOO_LONG,
+                     "text %zu: a pair with overflow has %zu × %zu parts; at most %d are possible where both texts are cut",
+                     call->text, a, b, PAIR_PARTS);
+}
+
 /* HF's order: each further part of the first sequence with every part of the second, then the first sequence's
  * beginning with the further parts of the second. */
 static bert_status write_parts(bert_call *call, const cut *c) {
@@ -192,6 +204,7 @@ bert_status bert_truncate(bert_call *call, const bert_template *template, bool p
         TRY(plan(&c.windows[i], call, c.sequences[i].n, n[i]));
         if (c.windows[i].from_right) c.before[i] = whole->total[i] - c.sequences[i].n;
     }
+    TRY(check_parts(call, &c));
     TRY(take_out(call, c.sequences));
     return write_parts(call, &c);
 }
