@@ -172,8 +172,8 @@ static bert_status check_parts(const bert_call *call, const cut *c) {
     const size_t a = c->windows[0].count, b = c->windows[1].count;
     if (!call->options.overflow || a == 1 || b == 1 || a <= PAIR_PARTS / b) return BERT_OK;
     return bert_fail(call->err, BERT_TOO_LONG,
-                     "text %zu: a pair with overflow has %zu × %zu parts; at most %d are possible where both texts are cut",
-                     call->text, a, b, PAIR_PARTS);
+                     "text %zu: a pair with overflow has %zu × %zu parts; at most %d are possible where both texts "
+                     "are cut", call->text, a, b, PAIR_PARTS);
 }
 
 /* HF's order: each further part of the first sequence with every part of the second, then the first sequence's
