@@ -123,7 +123,7 @@ typedef struct bert_window_states {
     float *pooler;         /* [H]: the mean of the windows' pooler outputs; NULL: not wanted */
 } bert_window_states;
 
-/* Text i of `tokens`, which bert_tokenize made with overflow = 1 and a max_length that the model takes: its windows are
+/* Text i of `tokens`, which bert_tokenize made with overflow and a max_length that the model takes: its windows are
  * run, `vector` [bert_pipeline_dim] is pooled over the states of all its tokens as bert_embed does with `window`.
  * Poolings by one token (cls, lasttoken, pooler) take it of each window, and of these the mean. Either of `vector` and
  * `states` may be NULL. With a prompt the text must begin with it already. Errors as bert_embed; BERT_INVALID_ARGUMENT

@@ -78,7 +78,9 @@ typedef struct bert_tokenize_options {
     bert_truncation truncation;  /* BERT_NO_TRUNCATION: longer than max_length is BERT_TOO_LONG */
     bert_side truncation_side;
     size_t stride;               /* tokens that neighbouring overflow parts share */
-    int overflow;                /* 1: keep the parts that were cut off */
+    int overflow;                /* 1: keep the parts that were cut off; 2: the same as windows, none longer than
+                                    max_length: an error where that has room for special tokens only, for which HF has
+                                    one part of everything */
     int no_special_tokens;       /* 1: no [CLS]/[SEP] */
     int literal_specials;        /* 1: special tokens spelt in the text are plain text (untrusted input) */
     bert_padding padding;

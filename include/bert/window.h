@@ -1,7 +1,7 @@
 /* bert/window.h: texts longer than the model takes, as overlapping windows: the parts that bert_tokenize keeps.
  *
  *     bert_tokenize_options o = BERT_TOKENIZE_OPTIONS_INIT;
- *     o.max_length = 256, o.stride = 64, o.overflow = 1;      (windows of 256 tokens that share 64)
+ *     o.max_length = 256, o.stride = 64, o.overflow = 2;      (windows of 256 tokens that share 64)
  *     bert_tokenize(&tokens, tokenizer, &text, 1, &o, &err);
  *     run the parts 0 .. bert_tokens_parts(tokens, 0) - 1 as the texts of a batch, then
  *     bert_place *places = malloc(bert_windows_length(tokens, 0) * sizeof *places);
@@ -32,7 +32,7 @@ BERT_API size_t bert_windows_length(const bert_tokens *tokens, size_t i);
  * nearer end of the window's stretch of its sequence is as far away as in no other window. Of windows that are equal in
  * this the earlier one in the text counts, then the earlier part (Devlin et al. 2018 so choose between the windows of a
  * paragraph for questions: "max context"). An added token goes with the token before it, those in front with the
- * first. The parts must be those of bert_tokenize with overflow = 1, or whole texts. */
+ * first. The parts must be those of bert_tokenize with overflow, or whole texts. */
 BERT_API void bert_windows_place(bert_place *places, const bert_tokens *tokens, size_t i);
 
 #ifdef __cplusplus

@@ -118,7 +118,7 @@ static bert_status tokenize_window(embedder *e, const bert_text *texts, size_t n
     t.truncation = o->truncation;
     t.truncation_side = o->truncation_side;
     t.literal_specials = o->literal_specials;
-    t.overflow = o->window > 0;
+    t.overflow = o->window > 0 ? 2 : 0;
     t.stride = o->stride;
     TRY(bert_prompts_put(&e->prompted, e->plan.prompt, texts, n, e->err));
     TRY(bert_tokenize(&e->tokens, e->pipeline->tokenizer, e->prompted ? e->prompted : texts, n, &t, e->err));

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 
+enum { WINDOWS = 2 }; /* bert_tokenize_options.overflow */
+
 /* Parts of a pair of which both texts are cut. HF has no limit: two texts of 1.5 KB may have millions there. */
 enum { PAIR_PARTS = 4096 };
 
@@ -53,6 +55,9 @@ static bert_status cut_one(const bert_call *call, size_t n[2], size_t which, siz
 /* How many tokens stay of each sequence; n holds how many there are. */
 static bert_status divide(const bert_call *call, size_t n[2], bool pair, size_t room) {
     const size_t len[2] = {n[0], n[1]}, cut = len[0] + len[1] - room;
+    if (room == 0 && call->options.overflow == WINDOWS)
+        return bert_fail(call->err, BERT_INVALID_ARGUMENT, "text %zu: max_length %zu has room for special tokens only",
+                         call->text, call->options.max_length);
     if (room == 0) {
         n[0] = n[1] = 0;
         return BERT_OK;

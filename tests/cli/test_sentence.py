@@ -3,7 +3,7 @@ import json
 import shutil
 import unittest
 
-from command import DATA, TINY, Case, bert, lines, npz, safetensors
+from command import DATA, TINY, Case, bert, lines, model, npz, safetensors
 
 SENTENCE = DATA / "pipelines" / "sentence"
 LONG = "the quick brown fox jumps over the lazy dog and then it sat on a mat with the cat for a very long time"
@@ -163,6 +163,29 @@ class Windows(Case):
         for what in ("embedding", "last_hidden_state"):
             done = bert("encode", "-m", TINY, "--window", "12", "--stride", "20", "--what", what, "short", check=1)
             self.assertRegex(done.stderr.decode(), "^bert: text 1: stride 20")
+
+    def test_a_window_without_room_is_an_error_of_the_line(self):
+        """HF's overflow is then one part of everything, which may be more than the model has positions."""
+        ner, qa = model("tiny-bert-ner"), model("tiny-bert-qa")
+        for command, folder, window, text in (("encode", TINY, 2, LONG), ("encode", TINY, 3, f"{LONG}\tthe cat"),
+                                              ("ner", ner, 2, LONG), ("qa", qa, 3, f"the cat\t{LONG}")):
+            done = bert(command, "-m", folder, "--window", str(window), "--stride", "0", "--on-error", "null",
+                        stdin=f"{text}\n\t\n" if "\t" in text else f"{text}\n\n", check=1)
+            first, second = lines(done)
+            self.assertEqual(first, {"error": f"max_length {window} has room for special tokens only"})
+            self.assertNotIn("error", second)
+        self.refused(1, "has room for special tokens only", "attention", "-m", TINY, "--window", "2", LONG)
+        self.assertEqual(len(lines(bert("tokenize", "-m", TINY, "--max-length", "2", "--stride", "0", "a b", check=0))[0]
+                             ["overflowing"][0]["ids"]), 4)
+
+    def test_a_pair_of_too_many_windows_is_an_error_of_the_line(self):
+        """Each window of the one text with each of the other: 5000 * 4000, of 4096 that are possible."""
+        long = "a " * 20000
+        done = bert("encode", "-m", TINY, "--window", "12", "--stride", "0", "--on-error", "null",
+                    stdin=f"{long}\t{long}\nshort\n", check=1)
+        first, second = lines(done)
+        self.assertRegex(first["error"], "has [0-9]+ × [0-9]+ parts; at most 4096 are possible")
+        self.assertIn("embedding", second)
 
     def test_pairs_say_which_text_is_cut_into_windows(self):
         done = bert("encode", "-m", TINY, "--window", "16", "--truncation", "only_second", "--what", "last_hidden_state",
