@@ -320,8 +320,6 @@ Test(heads, labels_that_do_not_fit) {
     refused(NAME, kind, LABELS, "\"\": \"a\"", BERT_BAD_FILE, "keys 0 to 2");
     refused(NAME, kind, "\"neutral\",", "7,", BERT_BAD_FILE, "names of classes, found 7");
     refused(NAME, kind, "\"is_decoder\": false", "\"problem_type\": \"other\"", BERT_BAD_FILE, "problem_type");
-    refused("tiny-bert-reranker", kind, "\"is_decoder\": false", "\"problem_type\": \"single_label_classification\"",
-            BERT_BAD_FILE, "problem_type");
 }
 
 static bert_head_info info_with(const char *name, const char *member, const char *sentence) {
@@ -342,9 +340,13 @@ Test(heads, what_scores_are_made_of) {
     cr_expect_eq(info_with(THREE, NONE, NULL).classify, BERT_SCORING_SOFTMAX);
     cr_expect_eq(info_with(THREE, NONE, NULL).rerank, BERT_SCORING_LOGITS);
     cr_expect_eq(info_with(ONE, NONE, NULL).classify, BERT_SCORING_SIGMOID);
+    setting span = open_setting("tiny-bert-qa", BERT_HEAD_SPAN, NULL);
+    cr_expect_eq(bert_head_describe(span.head).classify, BERT_SCORING_LOGITS);
+    close_setting(&span);
     cr_expect_eq(info_with(ONE, NONE, NULL).rerank, BERT_SCORING_SIGMOID);
     cr_expect_eq(info_with(THREE, "\"problem_type\": \"multi_label_classification\"", NULL).classify, BERT_SCORING_SIGMOID);
     cr_expect_eq(info_with(ONE, "\"problem_type\": \"regression\"", NULL).classify, BERT_SCORING_LOGITS);
+    cr_expect_eq(info_with(ONE, "\"problem_type\": \"single_label_classification\"", NULL).classify, BERT_SCORING_SIGMOID);
     cr_expect_eq(info_with(THREE, "\"problem_type\": null", NULL).classify, BERT_SCORING_SOFTMAX);
     cr_expect_eq(info_with(ONE, "\"sbert_ce_default_activation_function\": \"torch.nn.modules.linear.Identity\"", NULL).rerank,
                  BERT_SCORING_LOGITS);

@@ -172,14 +172,16 @@ Test(sentence, what_the_folders_say) {
 
 /* The place of an invalid byte is that in the text, not behind its prompt. */
 Test(sentence, a_prompt_does_not_move_what_is_said_of_the_text) {
-    float vectors[2 * 16];
+    float vectors[3 * 16];
     bert_pipeline *p;
     bert_session *s;
-    bert_embed_info infos[2];
-    const bert_text texts[2] = {{"the\x80 cat", 8, NULL, 0}, {"", 0, NULL, 0}}, bad = {NULL, 3, NULL, 0};
+    bert_embed_info infos[3];
+    const bert_text texts[3] = {{"the\x80 cat", 8, NULL, 0}, {"", 0, NULL, 0}, {"the cat", 7, "a\x80", 2}};
+    const bert_text bad = {NULL, 3, NULL, 0};
     open_all(&p, &s, "prompts");
-    cr_assert_eq(bert_embed(s, p, vectors, texts, 2, NULL, infos, &err), BERT_OK, "%s", err.text);
+    cr_assert_eq(bert_embed(s, p, vectors, texts, 3, NULL, infos, &err), BERT_OK, "%s", err.text);
     cr_expect(infos[0].invalid_utf8 == 1 && infos[0].first_invalid == 3 && infos[1].invalid_utf8 == 0);
+    cr_expect(infos[2].invalid_utf8 == 1 && infos[2].first_invalid == 1, "at %zu of text b", infos[2].first_invalid);
     cr_expect_eq(bert_embed(s, p, vectors, &bad, 1, NULL, infos, &err), BERT_INVALID_ARGUMENT);
     bert_embed_options o = BERT_EMBED_OPTIONS_INIT;
     o.prompt = "find: \xe2\x82"; /* would make a euro sign with a text that begins with \xac */

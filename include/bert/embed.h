@@ -86,7 +86,8 @@ typedef struct bert_embed_options {
 
 /* What happened to one text; nothing is cut silently. */
 typedef struct bert_embed_info {
-    size_t tokens, truncated, unknown, invalid_utf8, first_invalid; /* first_invalid: a byte of the text as given */
+    size_t tokens, truncated, unknown; /* a prompt's among them */
+    size_t invalid_utf8, first_invalid; /* first_invalid: a byte of a, or if that is valid of b, as given */
     size_t windows; /* that the text was read in; `unknown` counts a token in each of them */
 } bert_embed_info;
 

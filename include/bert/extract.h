@@ -74,8 +74,8 @@ typedef struct bert_answer {
 
 /* answers [options.top] gets the best spans of the context, different ones, best first. Text i of `tokens` is the pair
  * of question and context, its parts windows over the context (truncation BERT_ONLY_SECOND, overflow 2); logits
- * [Σ parts T, 2] are those of a head of kind SPAN. *n is 0 if the context has no token. BERT_INVALID_ARGUMENT: another
- * kind of head, no text i, top or max_tokens 0; BERT_NO_MEMORY. */
+ * [Σ parts T, 2] are those of a head of kind SPAN. *n is 0 if the context has no token, unless null_answer asks for
+ * that. BERT_INVALID_ARGUMENT: another kind of head, no text i, top or max_tokens 0; BERT_NO_MEMORY. */
 BERT_API BERT_MUST_USE bert_status bert_answers(bert_answer *answers, size_t *n, const bert_head *head,
                                                 const float *logits, const bert_tokens *tokens, size_t i,
                                                 const bert_answers_options *options, bert_error *err);

@@ -56,7 +56,7 @@ typedef struct bert_head_info {
     bert_head_kind kind;
     size_t labels;         /* N */
     /* As transformers' text classification: problem_type "regression": logits; "multi_label_classification", or N = 1:
-     * sigmoid; else softmax. */
+     * sigmoid; else softmax. TOKENS and NEXT: softmax; SPAN, whose two are no classes of one thing: logits. */
     bert_scoring classify;
     /* As sentence-transformers' CrossEncoder: activation_fn of config_sentence_transformers.json, or in config.json
      * sentence_transformers.activation_fn or sbert_ce_default_activation_function; else sigmoid if N = 1, else logits.

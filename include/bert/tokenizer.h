@@ -115,7 +115,7 @@ typedef struct bert_encoding {
     size_t truncated;                   /* tokens of the text(s) that are not in this part */
     size_t unknown;                     /* unk tokens in this part */
     size_t invalid_utf8;                /* invalid byte sequences in the text(s) */
-    size_t first_invalid;               /* byte position of the first of them */
+    size_t first_invalid;               /* byte position of the first of them, of a, or if that is valid of b */
 } bert_encoding;
 
 /* Tokenizes n texts. *tokens is NULL at first (it is made, in the tokenizer's memory) or from an earlier call (it is

@@ -14,7 +14,7 @@ static bert_status check_shape(const bert_stored *stored, const char *name, size
     if (!t)
         return bert_fail(err, BERT_NOT_FOUND, "%s%sexpected tensor %s, found no such tensor",
                          stored ? stored->file_name : "", stored ? ": " : "", name);
-    if (t->rank == (cols == 1 ? 1 : 2) && t->shape[0] == rows && (cols == 1 || t->shape[1] == cols)) return BERT_OK;
+    if (t->shape[0] == rows && (t->rank == 2 ? t->shape[1] == cols : t->rank == 1 && cols == 1)) return BERT_OK;
     return bert_fail(err, BERT_BAD_FILE, "%s: tensor %s: expected %zu × %zu values, found another shape",
                      stored->file_name, t->name, rows, cols);
 }

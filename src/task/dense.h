@@ -12,7 +12,7 @@ typedef struct bert_dense {
     const float *bias; /* NULL: none */
 } bert_dense;
 
-/* Reads tensor `name` [rows, cols], or [rows] with cols 1, into x, after checking its shape. */
+/* Reads tensor `name` [rows, cols], with cols 1 also [rows], into x, after checking its shape. */
 BERT_MUST_USE bert_status bert_dense_read(float *x, const bert_stored *stored, const char *name, size_t rows,
                                           size_t cols, bert_error *err);
 /* `weight` [n, k] and `bias` [n]; `stored` NULL where the checkpoint has none: that is an error by name. */

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "encoder/session.h"
 #include "task/pipeline.h"
+#include "text/utf8.h"
 
 /* Texts that are tokenized and sorted together: enough for passes of equal lengths, little memory. */
 enum { WINDOW = 512 };
@@ -98,12 +99,15 @@ static bert_status run_window(embedder *e, size_t n) {
     return BERT_OK;
 }
 
-/* What happened to text i, as it was given: without the prompt in front. */
-static bert_embed_info describe(const embedder *e, size_t i) {
+/* What happened to text i, which is `text` as it was given. Behind a prompt its bytes have other places. */
+static bert_embed_info describe(const embedder *e, size_t i, const bert_text *text) {
     const bert_encoding first = bert_tokens_at(e->tokens, i, 0);
     const size_t parts = bert_tokens_parts(e->tokens, i);
     bert_embed_info info = {first.n, first.truncated, first.unknown, first.invalid_utf8, first.first_invalid, parts};
-    if (info.invalid_utf8 > 0) info.first_invalid -= strlen(e->plan.prompt);
+    if (e->prompted && info.invalid_utf8 > 0) {
+        const size_t valid = bert_utf8_valid((const uint8_t *)text->a, text->a_len);
+        if (valid < text->a_len) info.first_invalid = valid; /* else it is one of b, which has no prompt */
+    }
     if (parts == 1) return info;
     info.tokens = bert_windows_length(e->tokens, i);
     info.truncated = 0;
@@ -124,7 +128,7 @@ static bert_status tokenize_window(embedder *e, const bert_text *texts, size_t n
     TRY(bert_tokenize(&e->tokens, e->pipeline->tokenizer, e->prompted ? e->prompted : texts, n, &t, e->err));
     e->n_short = 0;
     for (size_t i = 0; i < n; i++) {
-        if (infos) infos[i] = describe(e, i);
+        if (infos) infos[i] = describe(e, i, &texts[i]);
         if (bert_tokens_parts(e->tokens, i) == 1)
             e->order[e->n_short++] = (placed){bert_tokens_at(e->tokens, i, 0).n, i};
     }

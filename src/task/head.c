@@ -78,7 +78,7 @@ static bert_status open_parts(bert_head *h, bert_error *err) {
     TRY(bert_dense_open(&h->linear, h->model, HEADS[kind].weight, HEADS[kind].bias, n,
                         bert_model_describe(h->model).hidden, err));
     h->info.labels = n;
-    h->info.classify = BERT_SCORING_SOFTMAX;
+    h->info.classify = kind == BERT_HEAD_SPAN ? BERT_SCORING_LOGITS : BERT_SCORING_SOFTMAX;
     h->info.rerank = BERT_SCORING_LOGITS;
     if (is_classifier(kind)) TRY(bert_labels_read(&h->labels, h->model, n, err));
     if (kind == BERT_HEAD_SEQUENCE) TRY(bert_head_config_read(&h->info, h->unknown, h->model, err));

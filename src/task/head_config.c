@@ -89,7 +89,6 @@ static bert_status read_problem(bert_head_info *info, bert_json root, bert_error
     else if (!bert_json_equals(type, "single_label_classification"))
         return refuse("problem_type", "regression, single_label_classification or multi_label_classification", type,
                       err);
-    else if (info->labels == 1) return refuse("problem_type", "another one where there is one class", type, err);
     return BERT_OK;
 }
 

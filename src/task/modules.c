@@ -45,10 +45,11 @@ bert_status bert_modules_bool(int *value, bert_json root, const char *key, const
 
 /* ---- modules.json. ---- */
 
-/* "sentence_transformers.models.Pooling" and the longer paths since 5.4 end alike. */
+/* "sentence_transformers.models.Pooling" and the longer paths since 5.4 end alike; a class of that name from elsewhere
+ * is the folder's own code. */
 static int is_module(const char *type, const char *name) {
-    const char *dot = strrchr(type, '.');
-    return strcmp(dot ? dot + 1 : type, name) == 0;
+    static const char LIBRARY[] = "sentence_transformers.";
+    return strncmp(type, LIBRARY, sizeof LIBRARY - 1) == 0 && strcmp(strrchr(type, '.') + 1, name) == 0;
 }
 
 static int leads_out(const char *sub) {

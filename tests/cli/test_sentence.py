@@ -1,6 +1,8 @@
 """Sentence models and long texts at the command line: prompts, modules, encode and attention in windows."""
 import json
+import pathlib
 import shutil
+import struct
 import unittest
 
 from command import DATA, TINY, Case, bert, lines, model, npz, safetensors
@@ -11,6 +13,17 @@ LONG = "the quick brown fox jumps over the lazy dog and then it sat on a mat wit
 
 def golden(name, file="golden.json"):
     return json.loads((SENTENCE / name / file).read_text(encoding="utf-8"))
+
+
+def write_floats(path, tensors):
+    """A safetensors file of {name: (shape, values)}."""
+    header, data = {}, b""
+    for name, (shape, values) in tensors.items():
+        more = struct.pack(f"<{len(values)}f", *values)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(more)]}
+        data += more
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
 class Prompts(Case):
@@ -97,12 +110,27 @@ class Modules(Case):
             ("modules.json", lambda m: m[1:], "Pooling: expected Transformer, Pooling"),
             ("modules.json", lambda m: [*m, m[1]], "Pooling: expected Transformer, Pooling"),
             ("modules.json", lambda m: [*m, m[2] | {"type": "sentence_transformers.models.LSTM"}], "models.LSTM is not known"),
+            ("modules.json", lambda m: [m[0] | {"type": "custom_st.Transformer"}, *m[1:]], "custom_st.Transformer is not known"),
+            ("modules.json", lambda m: [m[0] | {"type": "Transformer"}, *m[1:]], "module Transformer is not known"),
             ("config_sentence_transformers.json", lambda c: c | {"default_prompt_name": "none such"}, "found none such"),
             ("config_sentence_transformers.json", lambda c: c | {"prompts": {"a": 1}}, "expected texts by name"),
         )
         for file, change, expected in cases:
             with self.subTest(file=file, expected=expected):
                 self.refused(1, expected, "encode", "-m", self.changed("dense", file, change), "x")
+
+    def test_a_dense_module_that_takes_one_value(self):
+        """Behind one that gives 0.5 whatever comes: (1, 2, -4) · 0.5, normalized."""
+        folder = pathlib.Path(self.changed("dense", "2_Dense/config.json", lambda c: c | {
+            "out_features": 1, "activation_function": "torch.nn.modules.linear.Identity"}))
+        config = folder / "3_Dense/config.json"
+        config.write_text(json.dumps(json.loads(config.read_text(encoding="utf-8")) | {
+            "in_features": 1, "out_features": 3, "activation_function": "torch.nn.modules.linear.Identity"}), encoding="utf-8")
+        write_floats(folder / "2_Dense/model.safetensors", {"linear.weight": ([1, 16], [0] * 16), "linear.bias": ([1], [0.5])})
+        write_floats(folder / "3_Dense/model.safetensors", {"linear.weight": ([3, 1], [1, 2, -4])})
+        found = lines(bert("encode", "-m", str(folder), "the cat", check=0))[0]["embedding"]
+        for x, right in zip(found, (1, 2, -4), strict=True):
+            self.assertAlmostEqual(x, right / 21 ** 0.5, delta=1e-7)
 
     def test_an_activation_of_the_models_own_is_tanh_with_a_warning(self):
         folder = self.changed("dense", "2_Dense/config.json", lambda c: c | {"activation_function": "my.module.Swish"})
