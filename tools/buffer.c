@@ -29,6 +29,11 @@ void *need(size_t count, size_t size) {
     return need_more(NULL, count, size);
 }
 
+char *need_copy(const char *text) {
+    size_t bytes = strlen(text) + 1;
+    return memcpy(need(bytes, 1), text, bytes);
+}
+
 char *buffer_reserve(buffer *b, size_t n) {
     if (n > b->room - b->len) {
         if (n > SIZE_MAX / 4 || b->len > SIZE_MAX / 4) no_memory();

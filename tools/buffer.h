@@ -9,6 +9,8 @@
 void *need(size_t count, size_t size);
 /* p grown to count × size bytes; never returns NULL. */
 void *need_more(void *p, size_t count, size_t size);
+/* A copy of the text; never returns NULL. */
+char *need_copy(const char *text);
 
 typedef struct buffer {
     char *data;

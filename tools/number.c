@@ -48,7 +48,9 @@ static uint32_t shortest(float x, int *exponent) {
     double high = scale((x + neighbour(x, 1)) / 2, power) * (1 - 0x1p-50);
     uint32_t digits = (uint32_t)(middle + 0.5);
     *exponent = -power;
-    for (double wider = 10; wider <= 1e9; wider *= 10) {
+    double wider = 1;
+    for (int cut = 1; cut <= 9; cut++) {
+        wider *= 10;
         uint32_t fewer = (uint32_t)(middle / wider + 0.5);
         if (fewer * wider <= low || fewer * wider >= high) break;
         digits = fewer;

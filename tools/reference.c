@@ -185,8 +185,8 @@ static int take_inputs(reference *r, const char *prefix, long text, int *found) 
     *found = a != NULL;
     if (!a) return 0;
     reference_input *in = add_input(r, text, 0);
-    in->a = strdup(a);
-    in->b = b ? strdup(b) : NULL;
+    in->a = need_copy(a);
+    in->b = b ? need_copy(b) : NULL;
     return 0;
 }
 

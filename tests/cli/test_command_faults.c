@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,4 +272,42 @@ Test(command_faults, tokenize) {
     char out[PATH_MAX];
     snprintf(out, sizeof out, "%s", path_of("out/t.jsonl"));
     every_fault((char *[]){"bert", "tokenize", "-m", model, "-o", out, "the cat sat on the mat", "a", NULL}, out);
+}
+
+/* What only reads: with the n-th allocation failing it says so, or nothing is different. */
+static void every_allocation(char **words) {
+    size_t len = 0, said = 0;
+    memset(&fault, 0, sizeof fault);
+    const int status = run(words);
+    char *whole = content(path_of("stdout"), &len);
+    int made = 0;
+    for (int n = 1; n == 1 || calls[MEMORY] >= n - 1; n++) {
+        for (int after = 0; after < 2; after++, made++) {
+            size_t found_len = 0;
+            fault.kind = MEMORY, fault.at = n, fault.and_after = after, fault.error = ENOMEM;
+            const int now = run(words);
+            char *found = content(path_of("stdout"), &found_len), *message = content(path_of("stderr"), &said);
+            cr_expect((now == 1 && said > 10 && memcmp(message, "bert: ", 6) == 0) ||
+                      (now == status && found_len == len && memcmp(found, whole, len) == 0),
+                      "allocation %d: exit %d, %d without the fault: %.*s", n, now, status, (int)said, message);
+            free(found);
+            free(message);
+        }
+    }
+    fprintf(stderr, "figure: bert %s: %d faults\n", words[1], made);
+    free(whole);
+}
+
+/* A text and what hidden_states.0 of it is said to be; verify finds that it is not. */
+Test(command_faults, verify_without_memory) {
+    static const char header[] = "{\"__metadata__\":{\"text\":\"the cat\",\"pair\":\"sat\"},\"hidden_states.0\":{\"dtype\":"
+                                 "\"F32\",\"shape\":[1,8,40],\"data_offsets\":[0,1280]}}";
+    char reference[PATH_MAX];
+    snprintf(reference, sizeof reference, "%s", path_of("reference.safetensors"));
+    FILE *file = fopen(reference, "wb");
+    const uint64_t n = sizeof header - 1;
+    cr_assert(fwrite(&n, sizeof n, 1, file) == 1 && fputs(header, file) >= 0);
+    for (int i = 0; i < 1280; i++) fputc(0, file);
+    fclose(file);
+    every_allocation((char *[]){"bert", "verify", "-m", model, "--against", reference, NULL});
 }

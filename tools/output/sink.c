@@ -140,7 +140,7 @@ int sink_open(sink **out, const char *path) {
     sink *s = need(1, sizeof *s);
     memset(s, 0, offsetof(sink, data));
     int to_stdout = !path || strcmp(path, "-") == 0;
-    s->name = strdup(to_stdout ? "stdout" : path);
+    s->name = need_copy(to_stdout ? "stdout" : path);
     s->fd = to_stdout ? STDOUT_FILENO : -1;
     current = s;
     *out = s;
@@ -152,7 +152,7 @@ int sink_open(sink **out, const char *path) {
 sink *sink_open_memory(buffer *into) {
     sink *s = need(1, sizeof *s);
     memset(s, 0, offsetof(sink, data));
-    s->name = strdup("memory");
+    s->name = need_copy("memory");
     s->fd = -1;
     s->memory = into;
     return s;

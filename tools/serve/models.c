@@ -10,7 +10,7 @@
 static char *name_of(const char *folder) {
     char *whole = realpath(folder, NULL);
     const char *path = whole ? whole : folder, *slash = strrchr(path, '/');
-    char *name = strdup(slash && slash[1] ? slash + 1 : path);
+    char *name = need_copy(slash && slash[1] ? slash + 1 : path);
     free(whole);
     return name;
 }

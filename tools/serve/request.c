@@ -268,7 +268,7 @@ int request_job(request *r, job **made) {
     job *j = job_open(r->model, r->n, r->x->tokens);
     for (size_t i = 0; i < r->n; i++) {
         size_t at = j->start[i];
-        bert_encoding text = {0};
+        bert_encoding text;
         if (r->ids)
             text = (bert_encoding){.n = r->start[i + 1] - r->start[i], .ids = r->ids + r->start[i]};
         else
