@@ -110,6 +110,13 @@ Test(dtype, f32_byte_for_byte) {
     cr_expect_eq(memcmp(x, bytes + 1, 8), 0);
 }
 
+/* What is no floating-point type is none to it either. */
+Test(dtype, other_types_are_left_alone) {
+    float x = 2;
+    bert_dtype_to_f32(&x, "\1\0\0\0", BERT_I32, 1);
+    cr_expect_eq(x, 2);
+}
+
 Test(dtype, names_and_widths) {
     static const struct {
         const char *name;

@@ -198,6 +198,24 @@ Test(json, many_keys_take_linear_time) {
     }
 }
 
+/* Different keys of one FNV-1a hash: two that are known for it, and one whose hash is 0, where NULs behind it keep it. */
+Test(json, keys_of_one_hash_are_told_apart) {
+    static const char few[] = "{\"8yn0iYCKYHlIj4-BwPqk\":0,\"GReLUrM4wMqfg9yzV3KQ\":0,\"77kepQFQ8Kl\\u0000\":0,"
+                              "\"77kepQFQ8Kl\":0,\"77kepQFQ8Kl\\u0000\\u0000\":0";
+    char text[1024];
+    bert_error err = {0};
+    strcpy(text, few);
+    cr_expect_eq(check(strcat(text, "}"), strlen(few) + 1, &err), BERT_OK, "%s", err.text);
+    strcpy(text, few);
+    for (int i = 0; i < 20; i++) sprintf(text + strlen(text), ",\"%d\":0", i);
+    strcat(text, "}");
+    cr_expect_eq(check(text, strlen(text), &err), BERT_OK, "%s", err.text);
+    strcpy(text, few);
+    strcat(text, ",\"GReLUrM4wMqfg9yzV3KQ\":1}");
+    cr_expect_eq(check(text, strlen(text), &err), BERT_BAD_FILE);
+    cr_expect_not_null(strstr(err.text, "the key 'GReLUrM4wMqfg9yzV3KQ' is there twice"), "%s", err.text);
+}
+
 /* Small objects are compared pair by pair, larger ones through a table: a twin at every place of both. */
 Test(json, a_twin_is_found_wherever_it_stands) {
     for (int n = 2; n < 40; n++) {

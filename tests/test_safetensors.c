@@ -136,6 +136,7 @@ Test(safetensors, read_as_f32) {
         }
         cr_expect_eq(bert_safetensors_read_f32(file, w, N, x, 0, &err), BERT_OK);
         cr_expect_eq(bert_safetensors_read_f32(file, w, N, x, 1, &err), BERT_INVALID_ARGUMENT);
+        cr_expect_eq(bert_safetensors_read_f32(file, w, N + 1, x, 0, &err), BERT_INVALID_ARGUMENT);
         cr_expect_eq(bert_safetensors_read_f32(file, w, 1, x, SIZE_MAX, &err), BERT_INVALID_ARGUMENT);
         bert_safetensors_close(&file);
     }

@@ -397,6 +397,21 @@ Test(tokenizer, options_out_of_range) {
     bert_tokenizer_close(&tokenizer);
 }
 
+/* Of vocab.txt; a token that is searched in normalized text takes BERT's own normalizer to the general path. */
+Test(tokenizer, allocations_fail_vocab) {
+    static const char vocab[] = "\xEF\xBB\xBF" VOCAB;
+    static const char config[] = "{\"additional_special_tokens\":[{\"content\":\"the\",\"lstrip\":false,\"rstrip\":false,"
+                                 "\"single_word\":false,\"normalized\":true}]}";
+    scratch s;
+    char folder[PATH_MAX];
+    scratch_open(&s);
+    scratch_write(&s, "vocab.txt", vocab, sizeof vocab - 1);
+    snprintf(folder, sizeof folder, "%s", scratch_write(&s, "tokenizer_config.json", config, sizeof config - 1));
+    *strrchr(folder, '/') = '\0';
+    every_allocation(folder);
+    scratch_close(&s);
+}
+
 Test(tokenizer, allocations_fail_general) {
     scratch s;
     char *row = NULL, path[PATH_MAX], *text = NULL;

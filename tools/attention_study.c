@@ -46,22 +46,25 @@ static int write_layers(const numbers *n, int which, const char *layers, const c
     return status;
 }
 
-static int write_heads(const numbers *n, int which, const char *heads) {
-    size_t kept = keep_planes(n->x[which], n->L * n->A, 1, heads);
-    tensor t = {study_names[which], TENSOR_F32, 2, {n->L, kept / n->L}, n->x[which], 1};
+/* `heads` [L, A]: which are wanted, `kept` of each layer. */
+static int write_heads(const numbers *n, int which, const char *heads, size_t kept) {
+    tensor t = {study_names[which], TENSOR_F32, 2, {n->L, kept}, n->x[which], 1};
+    keep_planes(n->x[which], n->L * n->A, 1, heads);
     return writer_tensor(n->w, &t);
 }
 
 static int write_numbers(const numbers *n, const char *layers, const char *heads) {
     char *all_heads = need(n->L, n->A); /* [L, A]: the same heads in every layer */
     tensor rollout = {"rollout", TENSOR_F32, 3, {1, n->T, n->T}, n->x[ROLLOUT], 0};
+    size_t kept = 0;
     int status = 0;
+    for (size_t a = 0; a < n->A; a++) kept += heads[a] != 0;
     for (size_t l = 0; l < n->L; l++) memcpy(all_heads + l * n->A, heads, n->A);
     if (n->x[ROLLOUT]) status = writer_tensor(n->w, &rollout);
     if (!status && n->x[NORMS]) status = write_layers(n, NORMS, layers, heads);
     if (!status && n->x[BLOCK_NORMS]) status = write_layers(n, BLOCK_NORMS, layers, heads);
-    if (!status && n->x[DISTANCE]) status = write_heads(n, DISTANCE, all_heads);
-    if (!status && n->x[ENTROPY]) status = write_heads(n, ENTROPY, all_heads);
+    if (!status && n->x[DISTANCE]) status = write_heads(n, DISTANCE, all_heads, kept);
+    if (!status && n->x[ENTROPY]) status = write_heads(n, ENTROPY, all_heads, kept);
     free(all_heads);
     return status;
 }

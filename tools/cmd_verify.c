@@ -156,6 +156,7 @@ static int compare_sequence(job *j, const sequence *q, const float *memory, size
     options.memory = memory ? memory : j->memory;
     options.memory_start = memory_start;
     bert_status ran = bert_run(j->engine.session, &batch, j->taps, n_taps, &options, &err);
+    j->now = NULL;
     if (j->status) return j->status;
     if (ran) return say_failure(&err);
     return embedding ? compare_embedding(j, embedding) : 0;

@@ -18,7 +18,8 @@ unsigned bert_dtype_bits(bert_dtype dtype);
 bool bert_dtype_is_float(bert_dtype dtype);
 
 /* n elements at `bytes`, at any alignment, as float32. F16, BF16 and F32 exactly (NaN payloads too), F64 to the
- * nearest, ties to even, beyond the range to infinity. The host's floating-point environment has no influence. */
+ * nearest, ties to even, beyond the range to infinity. The host's floating-point environment has no influence.
+ * Of other types nothing is written. */
 void bert_dtype_to_f32(float *x, const void *bytes, bert_dtype dtype, size_t n);
 
 #endif

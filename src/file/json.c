@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/fpenv.h"
 #include "base/utf8.h"
 
@@ -164,6 +165,13 @@ int bert_json_equals(bert_json value, const char *text) {
         if (strncmp(text, bytes, step) != 0 || bytes[0] == '\0') return 0;
     }
     return *text == '\0';
+}
+
+const char *bert_json_quote(char *text, size_t room, bert_json value) {
+    if (value.at[0] != '"') return bert_quote(text, room, value.at, value.len);
+    text[0] = '"';
+    bert_quote(text + 1, room - 2, value.at + 1, value.len - 2);
+    return strcat(text, "\"");
 }
 
 int bert_json_bool(int *b, bert_json value) {

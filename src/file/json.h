@@ -21,6 +21,10 @@ char *bert_json_dup(bert_json value);
 /* 1 if the value is the string `text`. */
 int bert_json_equals(bert_json value, const char *text);
 
+/* The value as it is written, fit for a message (base/error.h), a string between its quotes. Returns `text`, of `room`
+ * >= 8 bytes. */
+const char *bert_json_quote(char *text, size_t room, bert_json value);
+
 /* 1 if the value is true or false; *b is set only then. */
 int bert_json_bool(int *b, bert_json value);
 

@@ -50,7 +50,7 @@ static bert_status shard_name(char **name, bert_json value, bert_error *err) {
     free(*name);
     *name = NULL;
     return bert_fail(err, BERT_BAD_FILE, "%s: expected the plain name of a file in the model's folder, found %s", INDEX,
-                     bert_quote(quoted, sizeof quoted, value.at, value.len));
+                     bert_json_quote(quoted, sizeof quoted, value));
 }
 
 /* One line of the weight map: opens its shard if it is new, and demands that the tensor is in it. */

@@ -20,7 +20,7 @@ typedef struct reader {
 static bert_status refuse(const reader *r, bert_status code, const char *key, const char *expected, bert_json found) {
     char quoted[64];
     return bert_fail(r->err, code, "%s: %s: expected %s, found %s", r->name, key, expected,
-                     bert_quote(quoted, sizeof quoted, found.at, found.len));
+                     bert_json_quote(quoted, sizeof quoted, found));
 }
 
 static int find(const reader *r, const char *key, bert_json *value) {

@@ -15,7 +15,7 @@ static int is_there(bert_json object, const char *key, bert_json *value) {
 static bert_status refuse(const char *key, const char *expected, bert_json found, bert_error *err) {
     char quoted[64];
     return bert_fail(err, BERT_BAD_FILE, "config.json: %s: expected %s, found %s", key, expected,
-                     bert_quote(quoted, sizeof quoted, found.at, found.len));
+                     bert_json_quote(quoted, sizeof quoted, found));
 }
 
 /* ---- Names of classes. ---- */
@@ -120,7 +120,7 @@ bert_status bert_head_config_read(bert_head_info *info, char unknown[96], const 
     info->rerank = info->labels == 1 ? BERT_SCORING_SIGMOID : BERT_SCORING_LOGITS;
     if (!find_function(&name, config, sentence)) return BERT_OK;
     info->rerank = scoring_of(name);
-    bert_quote(unknown, 96, name.at, name.len);
+    bert_json_quote(unknown, 96, name);
     return BERT_OK;
 }
 

@@ -30,7 +30,7 @@ static const char *goes_with(bert_json type) {
 static bert_status unknown(bert_loader *loader, const char *what, bert_json type) {
     char name[64];
     return bert_fail(loader->err, BERT_UNSUPPORTED, "%s: %s %s%s is not supported", loader->file, what,
-                     bert_quote(name, sizeof name, type.at, type.len), goes_with(type));
+                     bert_json_quote(name, sizeof name, type), goes_with(type));
 }
 
 static bert_status type_of(bert_loader *loader, const char *what, bert_json value, bert_json *type) {
@@ -135,7 +135,7 @@ static bert_status load_behavior(bert_loader *loader, bert_json value, bert_beha
     }
     char quoted[64];
     return bert_fail(loader->err, BERT_BAD_FILE, "%s: behavior %s", loader->file,
-                     bert_quote(quoted, sizeof quoted, value.at, value.len));
+                     bert_json_quote(quoted, sizeof quoted, value));
 }
 
 static bert_status load_delimiter(bert_loader *loader, bert_json value, uint32_t *delimiter) {

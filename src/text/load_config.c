@@ -65,7 +65,7 @@ static bert_status load_decoder_list(bert_loader *loader, bert_json list) {
         if (key.len < 3 || strspn(digits.at, "0123456789") != digits.len ||
             !bert_json_integer(&id, digits, 0, INT32_MAX - 1))
             return bert_fail(loader->err, BERT_BAD_FILE, "%s: added_tokens_decoder: %s is not an id", loader->file,
-                             bert_quote(quoted, sizeof quoted, key.at, key.len));
+                             bert_json_quote(quoted, sizeof quoted, key));
         TRY(bert_load_bool(loader, value, "special", &special));
         TRY(bert_load_declared(loader, value, &token));
         token.id = (int32_t)id;
@@ -117,7 +117,7 @@ static bert_status load_class(bert_loader *loader, bert_json root) {
     if (loader->bert_class || loader->json || is_generic_class(name)) return BERT_OK;
     return bert_fail(loader->err, BERT_UNSUPPORTED,
                      "%s: tokenizer_class %s; only BERT's WordPiece tokenizers are supported", loader->file,
-                     bert_quote(quoted, sizeof quoted, name.at, name.len));
+                     bert_json_quote(quoted, sizeof quoted, name));
 }
 
 static void load_model_max_length(bert_loader *loader, bert_json root) {
@@ -162,7 +162,7 @@ bert_status bert_load_added_json(bert_loader *loader, const char *text, size_t l
         char quoted[64];
         if (!bert_json_integer(&id, value, 0, INT32_MAX - 1))
             return bert_fail(loader->err, BERT_BAD_FILE, "%s: the id of %s is not an id", loader->file,
-                             bert_quote(quoted, sizeof quoted, key.at, key.len));
+                             bert_json_quote(quoted, sizeof quoted, key));
         TRY(bert_load_string(loader, key, "a token", &token.content));
         for (int i = 0; i < 5; i++) {
             const char *name = loader->special[i];

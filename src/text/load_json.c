@@ -80,8 +80,8 @@ static bert_status load_added(bert_loader *loader, bert_json list) {
 
 static bert_status bad_id(bert_loader *loader, bert_json token, bert_json id) {
     char name[64], value[64];
-    bert_quote(name, sizeof name, token.at, token.len);
-    bert_quote(value, sizeof value, id.at, id.len);
+    bert_json_quote(name, sizeof name, token);
+    bert_json_quote(value, sizeof value, id);
     return bert_fail(loader->err, BERT_BAD_FILE,
                      "%s: model.vocab: the id of %s is %s, expected an integer in 0..2147483646", loader->file, name,
                      value);
@@ -196,7 +196,7 @@ static bert_status load_decoder(bert_loader *loader, bert_json decoder) {
         return bert_fail(loader->err, BERT_BAD_FILE, "%s: decoder has no type", loader->file);
     if (!bert_json_equals(type, "WordPiece"))
         return bert_fail(loader->err, BERT_UNSUPPORTED, "%s: decoder %s; WordPiece or none is supported", loader->file,
-                         bert_quote(name, sizeof name, type.at, type.len));
+                         bert_json_quote(name, sizeof name, type));
     if (!bert_json_member(decoder, "prefix", &prefix))
         return bert_fail(loader->err, BERT_BAD_FILE, "%s: decoder.prefix is missing", loader->file);
     return bert_load_string(loader, prefix, "decoder.prefix", &loader->decoder_prefix);
@@ -206,7 +206,7 @@ static bert_status load_version(bert_loader *loader, bert_json version) {
     char text[64];
     if (bert_json_equals(version, "1.0")) return BERT_OK;
     return bert_fail(loader->err, BERT_UNSUPPORTED, "%s: version %s, expected \"1.0\"", loader->file,
-                     bert_quote(text, sizeof text, version.at, version.len));
+                     bert_json_quote(text, sizeof text, version));
 }
 
 bert_status bert_load_json(bert_loader *loader, const char *text, size_t len) {
@@ -229,7 +229,7 @@ bert_status bert_load_json(bert_loader *loader, const char *text, size_t len) {
         char name[64];
         if (i == MEMBERS)
             return bert_fail(loader->err, BERT_BAD_FILE, "%s: unknown member %s", loader->file,
-                             bert_quote(name, sizeof name, key.at, key.len));
+                             bert_json_quote(name, sizeof name, key));
         TRY(members[i].load(loader, value));
     }
     if (loader->special[BERT_SPECIAL_UNK] == NULL)

@@ -133,5 +133,5 @@ bert_status bert_load_processor(bert_loader *loader, bert_json value) {
     const char *goes = bert_json_equals(type, "RobertaProcessing") ? " (it belongs to RoBERTa and MPNet models)" : "";
     return bert_fail(loader->err, BERT_UNSUPPORTED,
                      "%s: post_processor %s%s; TemplateProcessing and BertProcessing are supported", loader->file,
-                     bert_quote(name, sizeof name, type.at, type.len), goes);
+                     bert_json_quote(name, sizeof name, type), goes);
 }

@@ -8,7 +8,7 @@
 #include "json_out.h"
 
 static unsigned char code_of(float w) {
-    return w > 0 ? (unsigned char)(255 * sqrtf(fminf(w, 1)) + 0.5F) : 0;
+    return w > 0 ? (unsigned char)lroundf(255 * sqrtf(fminf(w, 1))) : 0;
 }
 
 static void put_u16(buffer *b, size_t x) {

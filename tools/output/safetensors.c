@@ -67,9 +67,9 @@ static uint64_t add_entry(buffer *header, const char *name, const entry *e, uint
         size *= e->dim[i];
         buffer_print(header, i ? ",%zu" : "%zu", e->dim[i]);
     }
-    buffer_print(header, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)begin,
-                 (unsigned long long)(begin + size));
-    return begin + size;
+    const uint64_t end = begin + size;
+    buffer_print(header, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)begin, (unsigned long long)end);
+    return end;
 }
 
 static void make_header(writer *w, buffer *header) {

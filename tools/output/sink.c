@@ -104,7 +104,7 @@ static int own_descriptor(const char *path) {
     if (strcmp(path, "/dev/stderr") == 0) return STDERR_FILENO;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         size_t n = strlen(folders[i]), digits = strncmp(path, folders[i], n) == 0 ? strspn(path + n, "0123456789") : 0;
-        if (digits && digits < 10 && !path[n + digits]) return atoi(path + n);
+        if (digits && digits < 10 && !path[n + digits]) return (int)strtol(path + n, NULL, 10);
     }
     return -1;
 }

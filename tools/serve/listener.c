@@ -28,7 +28,7 @@ static int bind_first(const struct addrinfo *list, const char *where, int *fd) {
 
 /* The address as it is now: port 0 has become one. */
 static int describe(int fd, buffer *address) {
-    struct sockaddr_storage bound;
+    struct sockaddr_storage bound = {0};
     socklen_t size = sizeof bound;
     char host[NI_MAXHOST], port[NI_MAXSERV];
     if (getsockname(fd, (struct sockaddr *)&bound, &size) ||

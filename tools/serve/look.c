@@ -7,6 +7,7 @@
 
 int choice_resolve(char *keep, size_t n, const choice *c, int64_t *wrong) {
     memset(keep, !c->at, n);
+    if (!c->at) return 1;
     for (size_t i = 0; i < c->n; i++) {
         int64_t at = c->at[i] < 0 ? c->at[i] + (int64_t)n : c->at[i];
         *wrong = c->at[i];
