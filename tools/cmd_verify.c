@@ -156,10 +156,11 @@ static int compare_sequence(job *j, const sequence *q, const float *memory, size
     options.memory = memory ? memory : j->memory;
     options.memory_start = memory_start;
     bert_status ran = bert_run(j->engine.session, &batch, j->taps, n_taps, &options, &err);
+    int status = j->status;
+    if (!status && ran) status = say_failure(&err);
+    if (!status && embedding) status = compare_embedding(j, embedding);
     j->now = NULL;
-    if (j->status) return j->status;
-    if (ran) return say_failure(&err);
-    return embedding ? compare_embedding(j, embedding) : 0;
+    return status;
 }
 
 /* Inputs that the file holds itself. */
