@@ -466,6 +466,7 @@ class BeginningAndEnd(Case):
             self.refused(1, "cannot listen", "serve", "-m", TINY, "--port", port)
 
     def test_usage(self):
+        self.refused(2, "found an empty one", "serve", "-m", TINY, "--socket", "")
         self.refused(2, "takes no TEXT", "serve", "-m", TINY, "text")
         self.refused(2, "--port", "serve", "-m", TINY, "--port", "70000")
         self.refused(2, "are called tiny-bert", "serve", "-m", TINY, "-m", TINY)

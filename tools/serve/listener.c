@@ -65,6 +65,7 @@ static int is_stale(const struct sockaddr_un *name) {
 int listener_open_unix(int *fd, buffer *address, const char *path) {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     *fd = -1;
+    if (!*path) return say_usage("--socket: expected the path of a socket, found an empty one"); /* Linux takes that */
     if (strlen(path) >= sizeof name.sun_path)
         return say_usage("--socket %s: at most %zu bytes", path, sizeof name.sun_path - 1);
     strcpy(name.sun_path, path);
