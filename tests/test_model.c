@@ -133,6 +133,13 @@ Test(model, description) {
         used += (size_t)t.used;
     }
     cr_expect_eq(used, 5 + 3 * 16 + 2);
+    const size_t behind[] = {bert_model_tensor_count(m), bert_model_tensor_count(m) + 1, SIZE_MAX};
+    for (size_t i = 0; i < 3; i++) {
+        const bert_model_tensor none = bert_model_tensor_at(m, behind[i]);
+        cr_expect(!none.info && !none.file && !none.used);
+        cr_expect_null(bert_model_missing(m, behind[i]));
+    }
+    cr_expect_str_eq(bert_model_tensor_at(m, 0).file, "model.safetensors");
     cr_expect_null(bert_model_missing(m, 0));
     bert_model_close(&m);
 }

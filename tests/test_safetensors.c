@@ -202,6 +202,28 @@ Test(safetensors, messages) {
     }
 }
 
+/* A header may have 16 MiB and no byte more, blanks included. */
+Test(safetensors, header_as_long_as_it_may_be) {
+    enum { MOST = 16 << 20, DATA = 16 };
+    static const char header[] = "{\"a\":{\"dtype\":\"U8\",\"shape\":[16],\"data_offsets\":[0,16]}}";
+    char *bytes = malloc(8 + MOST + 1 + DATA);
+    for (uint64_t length = MOST; length <= MOST + 1; length++) {
+        const bert_file memory = {"m.safetensors", bytes, 8 + (size_t)length + DATA};
+        bert_safetensors *file;
+        bert_error err = {0};
+        memset(bytes, ' ', memory.len);
+        memcpy(bytes, &length, 8);
+        memcpy(bytes + 8, header, sizeof header - 1);
+        cr_expect_eq(bert_safetensors_open_memory(&file, &memory, &err), length == MOST ? BERT_OK : BERT_BAD_FILE, "%s", err.text);
+        if (length == MOST)
+            cr_expect(bert_safetensors_count(file) == 1 && bert_safetensors_find(file, "a")->offset == 8 + MOST);
+        else
+            cr_expect_str_eq(err.text, "m.safetensors: a header of 16777217 bytes, the limit is 16777216");
+        bert_safetensors_close(&file);
+    }
+    free(bytes);
+}
+
 Test(safetensors, other_formats_are_named) {
     static const struct {
         const char *bytes, *what;

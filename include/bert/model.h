@@ -94,7 +94,8 @@ BERT_API bert_model_tensor bert_model_tensor_at(const bert_model *model, size_t 
 /* HF name of the i-th part that is absent though the configuration could have it (the pooler), NULL behind the last. */
 BERT_API const char *bert_model_missing(const bert_model *model, size_t i);
 
-/* Names the first tensor that has a NaN or infinite value (*name NULL if none): reads all weights. */
+/* Names the first tensor that has a NaN or infinite value (*name NULL if none): reads all weights, also those of
+ * heads. */
 BERT_API BERT_MUST_USE bert_status bert_model_check_finite(const bert_model *model, const char **name, bert_error *err);
 
 /* Identity of the weights in use as hexadecimal digits: XXH3-128 over name and float32 values of each, in the

@@ -92,7 +92,7 @@ static bert_status run_layers(bert_pass *pass, bert_error *err) {
     }
     if (!pass->need_pooler) return BERT_OK;
     TRY(bert_pass_pooler(pass, err));
-    TRY(bert_pass_check_finite(pass, pass->b.pooled, pass->batch->n * h, pass->layers, err));
+    TRY(bert_pass_check_finite(pass, pass->b.pooled, pass->batch->n * h, pass->session->config->layers, err));
     return bert_taps_emit(pass, BERT_SITE_POOLER, 0, pass->b.pooled, h, err);
 }
 

@@ -155,5 +155,7 @@ bert_status bert_pass_check_finite(const bert_pass *pass, const float *x, size_t
     const int finite = bert_all_finite(pass->session->kernels, x, n);
     bert_fpenv_leave(host);
     if (finite) return BERT_OK;
+    if (layer == pass->session->config->layers)
+        return bert_fail(err, BERT_NOT_FINITE, "pooler: a value is NaN or infinite");
     return bert_fail(err, BERT_NOT_FINITE, "layer %zu: a value is NaN or infinite", layer);
 }

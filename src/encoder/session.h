@@ -84,7 +84,7 @@ BERT_MUST_USE bert_status bert_pass_finish(bert_pass *pass, bert_linear linear, 
 /* y[T, H] = LayerNorm(x). A value that is not finite is BERT_NOT_FINITE, said to be in `layer`. */
 BERT_MUST_USE bert_status bert_pass_layer_norm(bert_pass *pass, float *y, const float *x, const bert_param *gamma,
                                                const bert_param *beta, size_t layer, bert_error *err);
-/* BERT_NOT_FINITE with the layer's number. */
+/* BERT_NOT_FINITE with the layer's number; behind the last layer is the pooler. */
 BERT_MUST_USE bert_status bert_pass_check_finite(const bert_pass *pass, const float *x, size_t n, size_t layer,
                                                  bert_error *err);
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/fpenv.h"
+#include "file/dtype.h"
 #include "file/json.h"
 
 enum { CONFIG_LIMIT = 4 << 20, BLOCK = 1 << 16 };
@@ -271,11 +272,21 @@ static bert_status read_all(const bert_model *model, reading *r, bert_error *err
     return bert_checkpoint_unchanged(&model->checkpoint, err);
 }
 
+/* The encoder's weights first, then what else the files have: heads. */
+static bert_status read_all_files(const bert_model *model, reading *r, bert_error *err) {
+    TRY(read_all(model, r, err));
+    for (size_t i = 0; i < model->checkpoint.n_tensors; i++) {
+        const bert_stored *s = &model->checkpoint.tensors[i];
+        if (!s->used && bert_dtype_is_float(s->info->dtype)) TRY(read_tensor(r, s->info->name, s, err));
+    }
+    return bert_checkpoint_unchanged(&model->checkpoint, err);
+}
+
 bert_status bert_model_check_finite(const bert_model *model, const char **name, bert_error *err) {
     reading *r = calloc(1, sizeof *r);
     *name = NULL;
     if (!r) return bert_fail(err, BERT_NO_MEMORY, "no memory to read the weights");
-    const bert_status status = read_all(model, r, err);
+    const bert_status status = read_all_files(model, r, err);
     *name = r->not_finite;
     free(r);
     return status;

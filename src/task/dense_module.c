@@ -88,17 +88,17 @@ static bert_status read_weights(bert_module *m, bert_json root, const source *s,
 
 bert_status bert_module_dense(bert_module *m, bert_json root, const char *dir, const char *sub,
                               const bert_kernels *kernels, const bert_model_options *options, bert_error *err) {
-    char path[BERT_MODULE_PATH], shown[96], file_name[128];
+    char path[BERT_MODULE_PATH], shown[96];
     bert_safetensors *file = NULL;
     bert_status status;
     snprintf(shown, sizeof shown, "%.64s/config.json", sub);
-    snprintf(file_name, sizeof file_name, "%.64s/model.safetensors", sub);
     *m = (bert_module){0};
+    snprintf(m->file_name, sizeof m->file_name, "%.64s/model.safetensors", sub);
     TRY(read_activation(m, root, shown, options, err));
     if (snprintf(path, sizeof path, "%s/model.safetensors", dir) >= (int)sizeof path)
         return bert_fail(err, BERT_BAD_FILE, "%s: a path of more than %d bytes", shown, BERT_MODULE_PATH);
     TRY(bert_safetensors_open(&file, path, err));
-    const source s = {file_name, shown, file, kernels};
+    const source s = {m->file_name, shown, file, kernels};
     status = read_weights(m, root, &s, err);
     bert_safetensors_close(&file);
     if (status != BERT_OK) bert_module_close(m);

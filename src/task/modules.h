@@ -12,6 +12,7 @@ enum { BERT_MAX_POOLINGS = 6, BERT_MAX_MODULES = 16, BERT_MODULE_PATH = 4096 };
 /* One module behind the pooling: y = activation(W·x + b), + x or + R·x where it has a residual; or y = x / ‖x‖. */
 typedef struct bert_module {
     int normalize; /* 1: that, and nothing of the below */
+    char file_name[96]; /* of its weights */
     bert_dense linear;
     bert_epilogue activation;
     int residual;

@@ -107,6 +107,8 @@ static bert_status run_modules(const bert_modules *m, const bert_kernels *kernel
         TRY(run_dense(module, y, *x, err));
         *x = y;
         n = module->linear.n;
+        if (!bert_all_finite(kernels, y, n))
+            return bert_fail(err, BERT_NOT_FINITE, "%s: a value is NaN or infinite", module->file_name);
     }
     return BERT_OK;
 }

@@ -1,4 +1,5 @@
 """Every format, read back: names, shapes, and the same numbers everywhere."""
+import io
 import json
 import struct
 
@@ -117,6 +118,24 @@ class Encode(Case):
         self.assertAlmostEqual(sum(x * x for x in pooled("--normalize")), 1, places=5)
         self.assertEqual(pooled("--dim", "7"), pooled()[:7])
         self.assertAlmostEqual(sum(x * x for x in pooled("--normalize", "--dim", "7")), 1, places=5)
+
+    def test_safetensors_header_as_long_as_it_may_be(self):
+        """It holds the texts. What is written can be read again: at most 16 MiB, or it is an error, and no file."""
+        most, path = 16 << 20, self.folder / "x.safetensors"
+
+        def write(letters, check):
+            done = bert("encode", "-m", TINY, "-t", "1", "-o", str(path), stdin="a" * letters, check=check)
+            with open(path, "rb") if path.exists() else io.BytesIO(bytes(8)) as f:
+                return done.stderr.decode(), struct.unpack("<Q", f.read(8))[0]
+        small = write(1000, 0)[1]
+        fits = 1000 + most - small
+        self.assertEqual(write(fits - 8, 0), ("", most - 8))
+        self.assertEqual(write(fits, 0), ("", most))
+        self.assertIn("attention_mask", bert("inspect", str(path), check=0).stdout.decode())
+        path.unlink()
+        said, length = write(fits + 8, 1)
+        self.assertRegex(said, "^bert: .*x.safetensors: too many .* header of one safetensors file: use --format npz\n$")
+        self.assertEqual((length, list(self.folder.iterdir())), (0, []))
 
 
 class Attention(Case):
