@@ -11,7 +11,7 @@ static void expect_printable_line(const char *text) {
     const size_t n = strlen(text);
     for (size_t i = 0; i < n;) {
         uint32_t code;
-        const size_t length = bert_utf8_decode(text + i, n - i, &code);
+        const size_t length = bert_utf8_decode(&code, (const uint8_t *)text + i, n - i);
         cr_expect(length > 0, "invalid UTF-8 at byte %zu of %s", i, text);
         cr_expect(code >= 0x20 && code != 0x7f && !(code >= 0x80 && code < 0xa0) && code != 0x2028 && code != 0x202e,
                   "U+%04X at byte %zu", (unsigned)code, i);
@@ -128,25 +128,25 @@ Test(error, versions) {
 Test(utf8, every_scalar_value_survives_the_way_out_and_back) {
     for (uint32_t code = 0; code < 0x110000; code++) {
         if (code == 0xd800) code = 0xe000;
-        char bytes[4];
+        uint8_t bytes[4];
         uint32_t back;
-        const size_t n = bert_utf8_encode(bytes, code);
+        const size_t n = bert_utf8_write(bytes, code);
         cr_assert_eq(n, code < 0x80 ? 1u : code < 0x800 ? 2u : code < 0x10000 ? 3u : 4u);
-        cr_assert_eq(bert_utf8_decode(bytes, n, &back), n);
+        cr_assert_eq(bert_utf8_decode(&back, bytes, n), n);
         cr_assert_eq(back, code);
-        for (size_t cut = 0; cut < n; cut++) cr_assert_eq(bert_utf8_decode(bytes, cut, &back), 0u);
+        for (size_t cut = 0; cut < n; cut++) cr_assert_eq(bert_utf8_decode(&back, bytes, cut), 0u);
     }
 }
 
 /* Of all sequences of three bytes, followed by one that continues, only those are taken that the encoder makes. */
 Test(utf8, nothing_else_is_taken) {
     for (uint32_t i = 0; i < 1u << 24; i++) {
-        const char bytes[4] = {(char)(i >> 16), (char)(i >> 8), (char)i, (char)0x80};
-        char again[4];
+        const uint8_t bytes[4] = {(uint8_t)(i >> 16), (uint8_t)(i >> 8), (uint8_t)i, 0x80};
+        uint8_t again[4];
         uint32_t code;
-        const size_t n = bert_utf8_decode(bytes, 4, &code);
+        const size_t n = bert_utf8_decode(&code, bytes, 4);
         if (n == 0) continue;
-        const int same = bert_utf8_encode(again, code) == n && memcmp(again, bytes, n) == 0;
+        const int same = bert_utf8_write(again, code) == n && memcmp(again, bytes, n) == 0;
         if (!same || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff) cr_assert_fail("%06x", (unsigned)i);
     }
 }

@@ -2,8 +2,8 @@
 #include "golden.h"
 #include "scratch.h"
 
+#include "base/utf8.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
 
 #define VOCAB "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\n##s\nThe\n,\n.\n?\n'\nt\ndo\nnot\nn\n"
 

@@ -2,7 +2,7 @@
  * what must hold for any text whatever: ids in the vocabulary, offsets on character boundaries, nothing lost. */
 #include "golden.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 typedef struct models {
     bert_tokenizer *uncased, *cased;

@@ -2,7 +2,7 @@
  * was made from HF tokenizers (data/tokenizer/bert_unicode_table.txt). */
 #include "golden.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 /* A vocabulary in which single characters cannot be told from [UNK] would hide differences, so the pre-tokens are read
  * back from spans and words: each word is checked for its span, its kind, and for the characters it was looked up as. */

@@ -36,7 +36,7 @@ static bool is_quote(uint32_t code) {
 /* One character of `bytes` as it goes into a message. Returns its length there; *used bytes of the input are done. */
 static size_t escape(char piece[17], const char *bytes, size_t len, bool escape_quotes, size_t *used) {
     uint32_t code;
-    *used = bert_utf8_decode(bytes, len, &code);
+    *used = bert_utf8_decode(&code, (const uint8_t *)bytes, len);
     if (*used > 0 && is_printable(code) && !(escape_quotes && is_quote(code))) {
         memcpy(piece, bytes, *used);
         return *used;

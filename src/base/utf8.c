@@ -1,44 +1,76 @@
+/* base/utf8.c: checking UTF-8 (The Unicode Standard, table 3-7: well-formed byte sequences). */
 #include "base/utf8.h"
 
-static uint32_t tail(const char *bytes, size_t i) {
-    return (unsigned char)bytes[i] & 0x3fu;
+#include <string.h>
+
+static size_t skip_ascii(const uint8_t *text, size_t at, size_t len) {
+    while (len - at >= 8) {
+        uint64_t word;
+        memcpy(&word, text + at, 8);
+        if (word & 0x8080808080808080u) break;
+        at += 8;
+    }
+    while (at < len && text[at] < 0x80) at++;
+    return at;
 }
 
-/* Length that the first byte announces; 0 for a byte that starts no character. */
-static size_t length_of(unsigned char first) {
+/* The second byte decides about overlong forms, surrogates and what lies above 10FFFF. */
+static int second_fits(uint8_t first, uint8_t second) {
+    switch (first) {
+    case 0xE0: return second >= 0xA0 && second <= 0xBF;
+    case 0xED: return second >= 0x80 && second <= 0x9F;
+    case 0xF0: return second >= 0x90 && second <= 0xBF;
+    case 0xF4: return second >= 0x80 && second <= 0x8F;
+    default: return second >= 0x80 && second <= 0xBF;
+    }
+}
+
+/* Length that the first byte promises, 0 if it cannot begin a character. */
+static size_t promised(uint8_t first) {
     if (first < 0x80) return 1;
-    if (first < 0xc2) return 0; /* continuation, or C0 and C1, which only overlong forms begin with */
-    if (first < 0xe0) return 2;
-    if (first < 0xf0) return 3;
-    return first < 0xf5 ? 4 : 0;
+    if (first < 0xC2) return 0;
+    if (first < 0xE0) return 2;
+    if (first < 0xF0) return 3;
+    return first < 0xF5 ? 4 : 0;
 }
 
-size_t bert_utf8_decode(const char *bytes, size_t len, uint32_t *code) {
-    *code = 0xfffd;
-    const unsigned char first = len > 0 ? (unsigned char)bytes[0] : 0x80;
-    const size_t n = length_of(first);
-    if (n == 0 || n > len) return 0;
-    for (size_t i = 1; i < n; i++) {
-        if (((unsigned char)bytes[i] & 0xc0) != 0x80) return 0;
+/* Bytes at text[0] that fit together; *whole: they are a character. */
+static size_t matching(const uint8_t *text, size_t len, int *whole) {
+    const size_t n = promised(text[0]);
+    size_t i = 1;
+    if (n > 1 && len > 1 && second_fits(text[0], text[1])) {
+        i = 2;
+        while (i < n && i < len && (text[i] & 0xC0) == 0x80) i++;
     }
-    uint32_t c = first;
-    if (n == 2) c = (first & 0x1fu) << 6 | tail(bytes, 1);
-    if (n == 3) c = (first & 0x0fu) << 12 | tail(bytes, 1) << 6 | tail(bytes, 2);
-    if (n == 4) c = (first & 0x07u) << 18 | tail(bytes, 1) << 12 | tail(bytes, 2) << 6 | tail(bytes, 3);
-    if (n == 3 && (c < 0x800 || (c >= 0xd800 && c < 0xe000))) return 0;
-    if (n == 4 && (c < 0x10000 || c > 0x10ffff)) return 0;
-    *code = c;
-    return n;
+    *whole = i == n;
+    return i;
 }
 
-size_t bert_utf8_encode(char bytes[4], uint32_t code) {
-    if (code < 0x80) {
-        bytes[0] = (char)code;
-        return 1;
+size_t bert_utf8_decode(uint32_t *c, const uint8_t *text, size_t len) {
+    int whole = 0;
+    *c = 0xFFFD;
+    if (len > 0) matching(text, len, &whole);
+    return whole ? bert_utf8_read(c, text) : 0;
+}
+
+size_t bert_utf8_valid(const uint8_t *text, size_t len) {
+    size_t at = 0;
+    while ((at = skip_ascii(text, at, len)) < len) {
+        int whole;
+        const size_t n = matching(text + at, len - at, &whole);
+        if (!whole) break;
+        at += n;
     }
-    const size_t n = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    static const unsigned char lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
-    for (size_t i = n; i-- > 1; code >>= 6) bytes[i] = (char)(0x80 | (code & 0x3f));
-    bytes[0] = (char)(lead[n] | code);
+    return at;
+}
+
+size_t bert_utf8_invalid(const uint8_t *text, size_t len) {
+    int whole;
+    return matching(text, len, &whole);
+}
+
+size_t bert_utf8_count(const uint8_t *text, size_t len) {
+    size_t n = 0;
+    for (size_t i = 0; i < len; i++) n += (size_t)bert_utf8_begins(text[i]);
     return n;
 }

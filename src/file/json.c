@@ -113,7 +113,7 @@ static size_t unescape_code(const char **at, char bytes[4]) {
         code = 0x10000 + ((code - 0xd800) << 10) + (hex4(*at + 2) - 0xdc00);
         *at += 6;
     }
-    return bert_utf8_encode(bytes, code);
+    return bert_utf8_write((uint8_t *)bytes, code);
 }
 
 /* The bytes behind the first of a character that is written as it stands. */

@@ -57,7 +57,7 @@ static bool expected(scan *s, const char *what) {
     char found[24], message[96];
     if (s->at < s->end) {
         uint32_t code;
-        const size_t n = bert_utf8_decode(s->at, (size_t)(s->end - s->at), &code);
+        const size_t n = bert_utf8_decode(&code, (const uint8_t *)s->at, (size_t)(s->end - s->at));
         bert_quote(found, sizeof found, s->at, n > 0 ? n : 1);
         snprintf(message, sizeof message, "expected %s, found '%s'", what, found);
     } else {
@@ -149,7 +149,7 @@ static bool check_escape(scan *s) {
 
 static bool check_beyond_ascii(scan *s) {
     uint32_t code;
-    const size_t n = bert_utf8_decode(s->at, (size_t)(s->end - s->at), &code);
+    const size_t n = bert_utf8_decode(&code, (const uint8_t *)s->at, (size_t)(s->end - s->at));
     if (n == 0) return fault(s, s->at, "invalid UTF-8 in a string");
     s->at += n;
     return true;

@@ -1,102 +1,59 @@
 /* task/embed.c: any number of texts to vectors: windows of texts are tokenized, sorted by length, and packed into
  * passes of about equal work. The order of the results is that of the texts, their bits do not depend on any of it. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
-#include "encoder/session.h"
+#include "base/utf8.h"
+#include "task/passes.h"
 #include "task/pipeline.h"
-#include "text/utf8.h"
 
 /* Texts that are tokenized and sorted together: enough for passes of equal lengths, little memory. */
 enum { WINDOW = 512 };
-
-typedef struct placed {
-    size_t tokens, text; /* number within the window */
-} placed;
 
 typedef struct embedder {
     bert_session *session;
     const bert_pipeline *pipeline;
     bert_embed_plan plan;
     bert_tokens *tokens;
-    bert_text *prompted;   /* the texts behind the prompt; NULL: there is none */
-    placed order[WINDOW];
-    size_t n_short;        /* texts in `order`: those of one window */
+    bert_text *prompted;  /* the texts behind the prompt; NULL: there is none */
+    size_t order[WINDOW]; /* [n_short]: texts of one pass each, by length */
+    size_t n_short;
+    const size_t *pass; /* texts of the pass that runs */
     float *scratch;     /* [2, width] */
     float *dst;         /* [window, dim] */
-    const placed *pass; /* texts of the pass that runs */
-    size_t start[WINDOW + 1];
-    int32_t *ids, *types; /* [capacity] */
-    size_t capacity;
     bert_error *err;
     bert_status status; /* of the pooling, and what it says: a callback can only stop the pass */
     bert_error error;
 } embedder;
 
-static int by_length(const void *a, const void *b) {
-    const placed *x = a, *y = b;
-    if (x->tokens != y->tokens) return x->tokens < y->tokens ? -1 : 1;
-    return x->text < y->text ? -1 : 1;
+static int ascending(const void *a, const void *b) {
+    const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
 }
 
 static int take_vector(void *user, const bert_view *view) {
     embedder *e = user;
-    const placed *p = &e->pass[view->text];
-    float *dst = e->dst + p->text * e->plan.dim;
+    const size_t text = e->pass[view->text], tokens = bert_tokens_at(e->tokens, text, 0).n;
     const float *x = view->data, *last = x;
-    if (view->site != BERT_SITE_POOLER) last += (p->tokens - 1) * view->dim[1];
-    const bert_pool_input input = {x, p->tokens, x, last, x};
-    e->status = bert_embed_plan_pool(&e->plan, e->pipeline, dst, e->scratch, &input, &e->error);
+    if (view->site != BERT_SITE_POOLER) last += (tokens - 1) * view->dim[1];
+    const bert_pool_input input = {x, tokens, x, last, x};
+    e->status = bert_embed_plan_pool(&e->plan, e->pipeline, e->dst + text * e->plan.dim, e->scratch, &input, &e->error);
     return e->status != BERT_OK;
 }
 
-static bert_status reserve_ids(embedder *e, size_t n) {
-    if (n <= e->capacity) return BERT_OK;
-    int32_t *ids = realloc(e->ids, n * sizeof *ids);
-    if (ids) e->ids = ids;
-    int32_t *types = ids ? realloc(e->types, n * sizeof *types) : NULL;
-    if (types) e->types = types;
-    if (!types) return bert_fail(e->err, BERT_NO_MEMORY, "no memory for a pass of %zu tokens", n);
-    e->capacity = n;
-    return BERT_OK;
-}
-
-/* Runs the n texts at `pass`, which have `total` tokens. */
-static bert_status run_pass(embedder *e, const placed *pass, size_t n, size_t total) {
+static bert_status run_pass(void *user, const bert_batch *batch, bert_error *err) {
+    embedder *e = user;
     bert_tap tap = BERT_TAP_INIT;
-    bert_batch batch = {sizeof batch, n, e->start, NULL, NULL};
-    TRY(reserve_ids(e, total + 1)); /* + 1: memcpy wants an address, also for no tokens */
-    e->start[0] = 0;
-    for (size_t i = 0; i < n; i++) {
-        const bert_encoding text = bert_tokens_at(e->tokens, pass[i].text, 0);
-        memcpy(e->ids + e->start[i], text.ids, text.n * sizeof *e->ids);
-        memcpy(e->types + e->start[i], text.type_ids, text.n * sizeof *e->types);
-        e->start[i + 1] = e->start[i] + text.n;
-    }
-    batch.ids = e->ids;
-    batch.types = e->types;
     tap.site = e->plan.need_pooler ? BERT_SITE_POOLER : BERT_SITE_HIDDEN_STATES;
     tap.layer = (int32_t)bert_model_describe(e->pipeline->model).layers;
     tap.got = take_vector;
     tap.user = e;
-    e->pass = pass;
     e->status = BERT_OK;
-    const bert_status status = bert_run(e->session, &batch, &tap, 1, e->plan.options.run, e->err);
+    const bert_status status = bert_run(e->session, batch, &tap, 1, e->plan.options.run, err);
+    e->pass += batch->n;
     if (e->status == BERT_OK) return status;
-    if (e->err) *e->err = e->error;
+    if (err) *err = e->error;
     return e->status;
-}
-
-/* Texts in order of length, as many in a pass as its token budget takes, at least one. */
-static bert_status run_window(embedder *e, size_t n) {
-    for (size_t first = 0, last; first < n; first = last) {
-        size_t total = e->order[first].tokens;
-        for (last = first + 1; last < n && total + e->order[last].tokens <= e->plan.options.pass_tokens; last++)
-            total += e->order[last].tokens;
-        TRY(run_pass(e, e->order + first, last - first, total));
-    }
-    return BERT_OK;
 }
 
 /* What happened to text i, which is `text` as it was given. Behind a prompt its bytes have other places. */
@@ -130,9 +87,10 @@ static bert_status tokenize_window(embedder *e, const bert_text *texts, size_t n
     for (size_t i = 0; i < n; i++) {
         if (infos) infos[i] = describe(e, i, &texts[i]);
         if (bert_tokens_parts(e->tokens, i) == 1)
-            e->order[e->n_short++] = (placed){bert_tokens_at(e->tokens, i, 0).n, i};
+            e->order[e->n_short++] = bert_tokens_at(e->tokens, i, 0).n * WINDOW + i; /* sorts by length, then number */
     }
-    qsort(e->order, e->n_short, sizeof *e->order, by_length);
+    qsort(e->order, e->n_short, sizeof *e->order, ascending);
+    for (size_t i = 0; i < e->n_short; i++) e->order[i] %= WINDOW;
     return BERT_OK;
 }
 
@@ -152,7 +110,8 @@ static bert_status embed(embedder *e, float *dst, const bert_text *texts, size_t
         const size_t count = n - first < WINDOW ? n - first : WINDOW;
         e->dst = dst + first * e->plan.dim;
         TRY(tokenize_window(e, texts + first, count, infos ? infos + first : NULL));
-        TRY(run_window(e, e->n_short));
+        e->pass = e->order;
+        TRY(bert_passes_run(e->tokens, e->order, e->n_short, e->plan.options.pass_tokens, run_pass, e, e->err));
         TRY(run_long_texts(e, count));
     }
     return BERT_OK;
@@ -173,8 +132,6 @@ done:
     bert_tokens_close(&e->tokens);
     free(e->prompted);
     free(e->scratch);
-    free(e->ids);
-    free(e->types);
     free(e);
     return status;
 }

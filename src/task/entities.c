@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 #include "base/fpenv.h"
+#include "base/utf8.h"
 #include "task/head.h"
 #include "text/decode.h"
 #include "text/tokens.h"
-#include "text/utf8.h"
 
 /* A token, or a word of several, on its way to an entity. */
 typedef struct unit {

@@ -173,7 +173,7 @@ static bert_status run_pass(void *user, const bert_batch *batch, bert_error *err
 bert_status bert_head_run_tokens(bert_session *session, const bert_head *head, float *logits, const bert_tokens *tokens,
                                  size_t pass_tokens, const bert_run_options *options, bert_error *err) {
     head_work work = {session, head, logits, options};
-    return bert_passes_run(tokens, pass_tokens, run_pass, &work, err);
+    return bert_passes_run(tokens, NULL, bert_tokens_count(tokens), pass_tokens, run_pass, &work, err);
 }
 
 /* ---- Scores. ---- */

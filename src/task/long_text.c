@@ -167,7 +167,7 @@ bert_status bert_embed_windows(bert_session *session, const bert_pipeline *pipel
     TRY_OR_DONE(open_text(&t, tokens, i, states ? states->n_layers : 0, vector != NULL, err));
     t.run = plan.options.run;
     make_taps(&t, states, (vector && plan.need_pooler) || (states && states->pooler));
-    TRY_OR_DONE(bert_passes_run_text(tokens, i, plan.options.pass_tokens, run_pass, &t, err));
+    TRY_OR_DONE(bert_passes_run(tokens, &i, 1, plan.options.pass_tokens, run_pass, &t, err));
     divide(&t);
     if (states && states->pooler) memcpy(states->pooler, t.ends + 2 * t.hidden, t.hidden * sizeof *states->pooler);
     if (vector) TRY_OR_DONE(pool(&t, &plan, pipeline, vector, err));

@@ -255,5 +255,5 @@ bert_status bert_mlm_fill(bert_session *session, const bert_mlm *mlm, int32_t *i
     filling f = {session, {.mlm = mlm, .top = ids, .log_probs = scores, .k = k}, mask, raw, options};
     TRY(bert_head_check_session(session, mlm->model, err));
     TRY(check_top(mlm, k, err));
-    return bert_passes_run(tokens, pass_tokens, fill_pass, &f, err);
+    return bert_passes_run(tokens, NULL, bert_tokens_count(tokens), pass_tokens, fill_pass, &f, err);
 }

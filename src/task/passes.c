@@ -72,27 +72,17 @@ static bert_status add_text(runner *r, const bert_tokens *tokens, size_t i, size
     return BERT_OK;
 }
 
-/* Texts [first, last). */
-static bert_status run_texts(const bert_tokens *tokens, size_t first, size_t last, size_t budget, bert_pass_run *run,
-                             void *user, bert_error *err) {
+bert_status bert_passes_run(const bert_tokens *tokens, const size_t *texts, size_t n, size_t budget, bert_pass_run *run,
+                            void *user, bert_error *err) {
     runner r = {.run = run, .user = user};
     bert_status status = BERT_OK;
-    for (size_t i = first; i < last && status == BERT_OK; i++)
-        status = add_text(&r, tokens, i, budget ? budget : BUDGET, err);
+    for (size_t i = 0; i < n && status == BERT_OK; i++)
+        status = add_text(&r, tokens, texts ? texts[i] : i, budget ? budget : BUDGET, err);
     if (status == BERT_OK) status = flush(&r, err);
     free(r.pack.start);
     free(r.pack.ids);
     free(r.pack.types);
     return status;
-}
-
-bert_status bert_passes_run(const bert_tokens *tokens, size_t budget, bert_pass_run *run, void *user, bert_error *err) {
-    return run_texts(tokens, 0, bert_tokens_count(tokens), budget, run, user, err);
-}
-
-bert_status bert_passes_run_text(const bert_tokens *tokens, size_t i, size_t budget, bert_pass_run *run, void *user,
-                                 bert_error *err) {
-    return run_texts(tokens, i, i + 1, budget, run, user, err);
 }
 
 /* A batch without arrays has none: bert_run refuses it in words. */

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "model/model.h"
 #include "task/pipeline.h"
-#include "text/utf8.h"
 
 static bert_embed_options options_or_default(const bert_embed_options *given) {
     bert_embed_options options = BERT_EMBED_OPTIONS_INIT;
@@ -48,7 +48,6 @@ static bert_status choose_length(bert_embed_plan *plan, const bert_pipeline *pip
                          o->window > positions ? o->window : o->max_length, positions);
     if (o->window > 0) o->max_length = o->window;
     if (o->max_length == 0) o->max_length = pipeline->max_length;
-    if (o->pass_tokens == 0) o->pass_tokens = 1024;
     return BERT_OK;
 }
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 static int by_text(const void *a, const void *b) {
     const bert_added_token *x = a, *y = b;

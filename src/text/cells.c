@@ -1,9 +1,9 @@
 /* text/cells.c: see cells.h. */
 #include "text/cells.h"
 
+#include "base/utf8.h"
 #include "text/compose.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 bool bert_cells_read(bert_cells *cells, const bert_memory *memory, const uint8_t *text, size_t begin, size_t end) {
     if (!bert_cells_reserve(cells, memory, end - begin)) return false;

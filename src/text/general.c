@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/cells.h"
 #include "text/encode.h"
-#include "text/utf8.h"
 
 bool bert_general_add_normalizer(bert_general *general, bert_normalize normalizer) {
     void *at = general->normalizers;

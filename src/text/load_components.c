@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 enum {
     MOST_COMPONENTS = 64, /* of a kind; each is a pass over the text */

@@ -2,10 +2,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/ascii.h"
 #include "text/cells.h"
 #include "text/general.h"
-#include "text/utf8.h"
 
 static void filter(bert_cells *cells, unsigned flags) {
     size_t kept = 0;

@@ -1,9 +1,9 @@
 /* text/order.c: the one-pass BERT path takes combining characters as they come, which is right where all of them are
  * deleted. Where one stays, the run around it is taken out, decomposed and put into canonical order by itself. */
+#include "base/utf8.h"
 #include "text/ascii.h"
 #include "text/cells.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
 
 static bool deleted(const bert_tokenizer *z, uint32_t c, const bert_char *of) {
     return z->normalizer.clean_text && bert_cleaned_away(c, of);

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/regex.h"
-#include "text/utf8.h"
 
 enum { MATCH_LIMIT = 100000, DEPTH_LIMIT = 10000, HEAP_LIMIT_KIB = 1024 };
 

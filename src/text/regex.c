@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 enum { LONGEST = 4096, LONGEST_REWRITTEN = 1 << 18, DEEPEST = 32 };
 

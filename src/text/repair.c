@@ -1,7 +1,7 @@
 /* text/repair.c: see repair.h. */
 #include "text/repair.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 static bool patch(bert_tokens *t, size_t raw, size_t len) {
     void *at = t->patches.at;

@@ -1,10 +1,10 @@
 /* text/split.c: the pre-tokenizers of the general path. Each takes the pieces there are and splits them further; a
  * piece is a range of tokens->cells. */
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/cells.h"
 #include "text/general.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 /* A stretch of a piece, and whether the pattern matched it. */
 typedef struct stretches {

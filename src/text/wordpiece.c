@@ -1,7 +1,7 @@
 /* text/wordpiece.c: a word to pieces, greedily: the longest vocabulary entry from the left, again and again (Schuster
  * and Nakajima 2012; as in BERT one place without an entry makes the whole word unknown). */
+#include "base/utf8.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
 
 /* Length of the longest entry at text[0, n), 0 if there is none; *id is its id. Most lengths are not in the filter. */
 static size_t longest(const bert_vocab *vocab, const bert_vocab_table *table, const uint8_t *text, size_t n,

@@ -2,10 +2,10 @@
  *
  * Most words are ASCII: their extent comes from one table, their lowercase from another, and they are looked up as
  * they are. As soon as a word has another character in it, it is put together one character at a time (bert_word). */
+#include "base/utf8.h"
 #include "text/ascii.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 typedef struct pass {
     bert_tokens *tokens;

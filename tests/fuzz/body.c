@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "exchange.h"
 #include "second_reading.h"
-#include "text/utf8.h"
 #include "tiny_folder.h"
 
 enum { ERROR_MOST = 8 << 10, ANSWER_MOST = 4 << 20, PATH_ROOM = 128 };
