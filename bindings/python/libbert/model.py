@@ -1,7 +1,9 @@
 """A model together with its tokenizer and pooling."""
+import concurrent.futures
 import contextlib
 import ctypes as c
 import os
+import threading
 import time
 import warnings
 
@@ -37,7 +39,23 @@ SITES = {
 POOLINGS = {"auto": _c.Pooling.AUTO, "cls": _c.Pooling.CLS, "mean": _c.Pooling.MEAN, "max": _c.Pooling.MAX,
             "mean_sqrt_len": _c.Pooling.MEAN_SQRT_LEN, "weightedmean": _c.Pooling.WEIGHTED_MEAN,
             "lasttoken": _c.Pooling.LAST_TOKEN, "pooler": _c.Pooling.POOLER}
-TEXTS_A_CALL = 1024   # between two calls Python sees to signals, so that Ctrl-C ends a long list of texts
+A_FEW = 32   # texts that are done before anybody gets impatient
+
+
+def _interruptible(run, name, *arguments):
+    """The call in a thread of its own, while this one sees to signals: Ctrl-C ends it in the middle of a pass."""
+    stop, raised = c.c_int(), None
+    run.stop = c.addressof(stop)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        done = pool.submit(call, name, *arguments)
+        while not done.done():
+            try:
+                concurrent.futures.wait([done])
+            except BaseException as e:   # whatever a signal's handler raises: nothing may go while the call runs
+                stop.value, raised = 1, raised or e
+    if raised:
+        raise raised
+    done.result()
 
 
 def _choice(what, table, name):
@@ -58,6 +76,12 @@ def _run_options(timeout):
     return _c.sized(_c.RunOptions, deadline_ns=deadline)
 
 
+def _shape(info, site, letters, layers, tokens):
+    sizes = {"T": tokens, "H": info.hidden, "A": info.heads, "D": info.head_size, "F": info.intermediate}
+    first = info.layers + (site == _c.Site.HIDDEN_STATES) if layers else 1
+    return first, *(sizes[letter] for letter in letters)
+
+
 class _Engine:
     """What is open. A call that is running keeps it, so that close() in another thread takes nothing away from it."""
 
@@ -70,6 +94,7 @@ class _Engine:
         self.pipeline = self._open(folder, strict)
         self.model = library().bert_pipeline_model(self.pipeline.pointer)
         self.info = library().bert_model_describe(self.model)
+        self.said = library().bert_pipeline_describe(self.pipeline.pointer)
         self.idle, self.process = [], os.getpid()
 
     def _open(self, folder, strict):
@@ -152,12 +177,12 @@ class Model:
     @property
     def dim(self):
         """Numbers in a vector."""
-        return library().bert_pipeline_describe(self._engine.pipeline.pointer).dim
+        return self._engine.said.dim
 
     @property
     def max_length(self):
         """Tokens that a text may have, [CLS] and [SEP] included; of a longer one the rest is cut, with a warning."""
-        return library().bert_pipeline_describe(self._engine.pipeline.pointer).max_length
+        return self._engine.said.max_length
 
     def encode(self, texts, *, pooling="auto", normalize=None, dim=0, max_length=0, prompt=None, prompt_name=None,
                window=0, stride=0, timeout=None):
@@ -179,17 +204,17 @@ class Model:
                            window=size("window", window), stride=size("stride", stride))
         every = [texts] if isinstance(texts, str) else list(texts)
         vectors = np.empty((len(every), library().bert_pipeline_dim(engine.pipeline.pointer, options)), np.float32)
-        cut = 0
-        for start in range(0, len(every), TEXTS_A_CALL):
-            part = text_array(every[start:start + TEXTS_A_CALL])
-            infos = (_c.EmbedInfo * len(part))()
-            with engine.session() as session:
-                call("bert_embed", session, engine.pipeline.pointer, vectors[start:].ctypes.data, part, len(part), options,
-                     infos)
-            cut += sum(info.truncated > 0 for info in infos)
-        if cut:
-            warnings.warn(f"{cut} of {len(every)} texts were cut to {max_length or self.max_length} tokens", BertWarning,
-                          stacklevel=2)
+        array, infos = text_array(every), (_c.EmbedInfo * len(every))()
+        main = threading.current_thread() is threading.main_thread()   # the only one that sees signals
+        with engine.session() as session:
+            arguments = (session, engine.pipeline.pointer, vectors.ctypes.data, array, len(every), options, infos)
+            if main and len(every) > A_FEW:
+                _interruptible(run, "bert_embed", *arguments)
+            else:
+                call("bert_embed", *arguments)
+        if cut := sum(info.truncated > 0 for info in infos):
+            warnings.warn(f"{cut} of {len(every)} texts were cut to {max_length or engine.said.max_length} tokens",
+                          BertWarning, stacklevel=2)
         return vectors[0] if isinstance(texts, str) else vectors
 
     def tokenize(self, text, pair=None, *, max_length=0, literal_specials=False):
@@ -205,11 +230,11 @@ class Model:
     def _run(self, text, pair, what, max_length, timeout=None):
         names = [what] if isinstance(what, str) else what
         engine, wanted = self._engine, [(name, *_choice("what", SITES, name)) for name in names]
-        tokens = Tokens(engine.pipeline, text, pair, max_length or self.max_length)
+        tokens = Tokens(engine.pipeline, text, pair, max_length or engine.said.max_length)
         if tokens.truncated:
             warnings.warn(f"the text was cut to {len(tokens)} tokens, {tokens.truncated} are left out", BertWarning,
                           stacklevel=3)
-        found = {name: np.empty(self._shape(*where, len(tokens)), np.float32) for name, *where in wanted}
+        found = {name: np.empty(_shape(engine.info, *where, len(tokens)), np.float32) for name, *where in wanted}
         taps = (_c.Tap * len(found))(*(_c.sized(_c.Tap, site=site, layer=-1, head=-1, dst=found[name].ctypes.data,
                                                 dst_len=found[name].size) for name, site, *_ in wanted))
         start = np.array([0, len(tokens)], np.uintp)
@@ -219,12 +244,6 @@ class Model:
             call("bert_run", session, batch, taps, len(taps), _run_options(timeout))
         return {"tokens": tokens, **{name: list(found[name][:, None]) if layers else found[name]
                                      for name, _, _, layers in wanted}}
-
-    def _shape(self, site, letters, layers, tokens):
-        info = self._engine.info
-        sizes = {"T": tokens, "H": info.hidden, "A": info.heads, "D": info.head_size, "F": info.intermediate}
-        first = info.layers + (site == _c.Site.HIDDEN_STATES) if layers else 1
-        return first, *(sizes[letter] for letter in letters)
 
     def attention(self, text, pair=None, *, max_length=0):
         """Weights of each layer, float32 [1, heads, T, T]: what bertviz takes. `run` gives the tokens with them."""

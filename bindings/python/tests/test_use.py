@@ -3,6 +3,7 @@ import gc
 import os
 import pathlib
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
@@ -78,6 +79,30 @@ class Errors(unittest.TestCase):
                 model.attention(FOX, max_length=5)
 
 
+class Interrupts(unittest.TestCase):
+    def test_in_the_middle_of_a_call(self):
+        """Ctrl-C stops the pass that runs; the model can be used again."""
+        codes, embed = [], library().bert_embed
+
+        def spied(*arguments):
+            time.sleep(0.05)   # until the other thread waits
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            codes.append(embed(*arguments))
+            return codes[-1]
+
+        with libbert.Model(TINY, threads=1) as model:
+            expected = model.encode(FOX)
+            library().bert_embed = spied
+            self.addCleanup(setattr, library(), "bert_embed", embed)
+            with self.assertRaises(KeyboardInterrupt):
+                model.encode(LONG * 2)
+            library().bert_embed = embed
+            self.assertEqual(codes, [libbert.Status.STOPPED])
+            self.assertTrue(np.array_equal(model.encode([FOX] * 40)[39], expected))
+            with self.assertRaisesRegex(libbert.BertError, "no prompt"):   # from the other thread, too
+                model.encode([FOX] * 40, prompt_name="poem")
+
+
 class Threads(unittest.TestCase):
     def test_others_run_meanwhile(self):
         """No thread is made to let another run, so this one can see the other at work only if that lets it."""
@@ -141,6 +166,16 @@ class Threads(unittest.TestCase):
         thread.join()
         self.assertEqual(found.pop(), "the model is closed")
         self.assertTrue(all(np.array_equal(vectors, expected) for vectors in found))
+
+    def test_closed_in_the_middle(self):
+        """What a call says behind that is of the model that it began with."""
+        embed, tokenize = library().bert_embed, library().bert_tokenize
+        for name, function, ask in (("bert_embed", embed, "encode"), ("bert_tokenize", tokenize, "attention")):
+            self.addCleanup(setattr, library(), name, function)
+            with self.subTest(ask), libbert.Model(TINY) as model:
+                setattr(library(), name, lambda *arguments: (model.close(), function(*arguments))[1])
+                with self.assertWarnsRegex(libbert.BertWarning, "cut to 64 tokens"):
+                    getattr(model, ask)("he can run " * 90)
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork here")
     def test_fork(self):
