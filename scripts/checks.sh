@@ -153,8 +153,11 @@ check_tsan() {
     run_tests tsan -t 10 $(meson test -C $WORK/tsan --no-rebuild --list | grep -vxE 'cli|command_faults|hardening')
 }
 
+# Two checks have it, of 4 GB: with other modules each would install it anew behind the other.
+use_bertviz() { use_venv .venv-bertviz torch==2.13.0 bertviz==1.4.1 ipython==9.18.1 "${CHECK_MODULES[@]}"; }
+
 check_bertviz() {
-    use_venv .venv-bertviz torch==2.13.0 bertviz==1.4.1 ipython==9.18.1 "${CHECK_MODULES[@]}"
+    use_bertviz
     build release gcc --prefix="$PWD/$WORK/prefix"
     python3 tests/check_bertviz.py $WORK/release/tools/bert tests/data/models/tiny-bert
 }
@@ -170,7 +173,7 @@ check_python() {
     "$venv/bin/pip" install --quiet --disable-pip-version-check numpy==2.4.6 "$wheel"
     export BERT=$PWD/$WORK/release/tools/bert PYTHONDONTWRITEBYTECODE=1
     "$venv/bin/python" -m unittest discover -s $tests
-    use_venv .venv-bertviz torch==2.13.0 bertviz==1.4.1 ipython==9.18.1
+    use_bertviz
     PYTHONPATH=$(echo "$venv"/lib/python3*/site-packages) python3 $tests/bertviz_takes_it.py
 }
 
