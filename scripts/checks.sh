@@ -58,6 +58,13 @@ run_tests() {
     return $status
 }
 
+# tests_in_c NAME: those of build-check/NAME that are programs of ours, not scripts.
+tests_in_c() {
+    meson introspect --tests "$WORK/$1" | python3 -c 'import json, sys
+for test in json.load(sys.stdin):
+    if test["cmd"][0].startswith(sys.argv[1]): print(test["name"])' "$PWD/$WORK/$1/"
+}
+
 check_tree() { python3 tests/check_tree.py; }
 
 check_includes() { python3 tests/check_includes.py; }
@@ -79,7 +86,13 @@ check_release() {
     run_tests release
 }
 
+# The tests also compile without Criterion, as the checks valgrind and tsan want them.
 check_clang() {
+    local file
+    for file in tests/test_*.c tests/cli/test_*.c; do
+        clang -std=c17 -Wall -Wextra -Wshadow -Werror -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Itests/plain -Iinclude -Isrc -Itools \
+            -fsyntax-only "$file"
+    done
     build clang clang
     run_tests clang
 }
@@ -131,26 +144,32 @@ check_manual() {
     (cd tests/cli && BERT=../../$WORK/release/tools/bert python3 main.py test_manual)
 }
 
+# Both of these: one process a test program (-Dplain_tests), which also leaves real weights alone; they would take an hour.
+# What scripts do is run where they run our programs.
+
 check_valgrind() {
-    export BERT_TEST_MODE=valgrind
+    local memcheck='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,indirect'
+    export BERT_TEST_MODE=valgrind BERT_TEST_MODELS=
     need_packages valgrind
-    build valgrind gcc -Dbuildtype=debugoptimized
-    run_tests valgrind -t 30 --wrap='valgrind -q --error-exitcode=99 --leak-check=full --trace-children=yes'
+    build valgrind gcc -Dbuildtype=debugoptimized -Dplain_tests=true
+    # shellcheck disable=SC2046  # a list of test names
+    run_tests valgrind -t 30 --wrap="$memcheck" $(tests_in_c valgrind)
 }
 
-# check_tsan: examples that share one model between threads, a thousand rounds of test_threads, and all tests but those of the
-# command: some of these measure how fast a signal ends it, and the sanitizer alone takes a second to end a program.
+# The examples that share one model between threads, a thousand rounds of test_threads, and of the command the server;
+# the rest of it measures how fast things end.
 check_tsan() {
     local example
-    export BERT_TEST_ROUNDS=1000
-    build tsan clang -Dbuildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false
+    export BERT_TEST_ROUNDS=1000 BERT_TEST_MODELS= TSAN_OPTIONS=atexit_sleep_ms=0:history_size=4
+    build tsan clang -Dbuildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false -Dplain_tests=true
     for example in threads service; do
         clang -std=c17 -g -fsanitize=thread -Iinclude -o $WORK/$example-tsan examples/$example.c $WORK/tsan/libbert.so \
             -Wl,-rpath,"$PWD/$WORK/tsan"
         $WORK/$example-tsan tests/data/models/tiny-bert <scripts/checks.sh
     done
     # shellcheck disable=SC2046  # a list of test names
-    run_tests tsan -t 10 $(meson test -C $WORK/tsan --no-rebuild --list | grep -vxE 'cli|command_faults|hardening')
+    run_tests tsan -t 10 $(tests_in_c tsan) service
+    (cd tests/cli && BERT_TEST_MODE=TSAN BERT=../../$WORK/tsan/tools/bert python3 main.py test_serve test_serve_load)
 }
 
 # Two checks have it, of 4 GB: with other modules each would install it anew behind the other.

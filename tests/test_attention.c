@@ -10,6 +10,8 @@
 
 #include <bert/bert.h>
 
+#include "sanitizers.h"
+
 enum { ROOM = 4096 };
 
 /* ---- Numbers. ---- */
@@ -378,9 +380,7 @@ Test(attention, memory_grows_with_t) {
 
 /* 69 GFLOP: one to two seconds of a core, where there are kernels for it; valgrind would take minutes. */
 Test(attention, tokens_16384, .timeout = 100) {
-    const char *preloaded = getenv("LD_PRELOAD");
-    if (strcmp(bert_isa_name(BERT_ISA_AUTO), "ref") == 0 || (preloaded && strstr(preloaded, "vgpreload")))
-        cr_skip_test("too slow here");
+    if (strcmp(bert_isa_name(BERT_ISA_AUTO), "ref") == 0 || under_valgrind()) cr_skip_test("too slow here");
     check_long(16384, 64000000, 2);
 }
 

@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../sanitizers.h"
+
 int bert_main(int n, char **words); /* main of tools/bert.c */
 
 enum kind { MEMORY, WRITE, FSYNC, RENAME, CLOSE, OPEN, CREATE, READ, STAT, KINDS };
@@ -30,7 +32,7 @@ static struct {
     int error;
     bool tiny; /* reads and writes of one byte, interrupted before each */
 } fault;
-static int *calls; /* [KINDS], shared with the child */
+static _Atomic int *calls; /* [KINDS], shared with the child and counted in all of its threads */
 
 static bool fails(enum kind kind) {
     if (!fault.active) return false;
@@ -213,7 +215,7 @@ static int fail_each(char **words, const char *out, const result *whole, enum ki
     int step = 1, made = 0;
     for (int n = 1;; n += step) {
         bool reached = false;
-        if (kind == MEMORY && getenv("BERT_TEST_LONG") == NULL) step = 1 + n / 8;
+        if (kind == MEMORY && getenv("BERT_TEST_LONG") == NULL) step = 1 + n / (under_valgrind() ? 2 : 8);
         for (int after = 0; after < 2; after++) {
             fault.kind = kind, fault.at = n, fault.and_after = after, fault.error = error;
             put_file(out, "old");
