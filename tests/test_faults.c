@@ -133,13 +133,15 @@ static scratch files;
 static bert_status use_container(bert_error *err) {
     char path[PATH_MAX];
     bert_safetensors *file;
-    float x[4] = {0};
+    float x[4] = {0}, halves[4] = {0};
     snprintf(path, sizeof path, "%s/c", files.dir);
     bert_status status = bert_safetensors_open(&file, path, err);
     if (status != BERT_OK) return status;
     status = bert_safetensors_read_f32(file, bert_safetensors_find(file, "a"), 0, x, 4, err);
+    if (status == BERT_OK)
+        status = bert_safetensors_read_f32(file, bert_safetensors_find(file, "h"), 0, halves, 4, err);
     if (status == BERT_OK) status = bert_safetensors_unchanged(file, err);
-    if (status == BERT_OK) cr_expect(x[0] == 1.0f && x[3] == 4.0f);
+    if (status == BERT_OK) cr_expect(x[0] == 1.0f && x[3] == 4.0f && halves[0] == 1.0f && halves[3] == 4.0f);
     bert_safetensors_close(&file);
     return status;
 }
@@ -336,17 +338,50 @@ static bert_status use_tokenizer(bert_error *err) {
     return status;
 }
 
+static bert_status open_tokenizer(const bert_file *from, size_t n, bert_error *err) {
+    bert_tokenizer *tokenizer = NULL;
+    const bert_status status = bert_tokenizer_open_files(&tokenizer, from, n, NULL, err);
+    bert_tokenizer_close(&tokenizer);
+    return status;
+}
+
+#define FILE_OF(name, text) {name, text, sizeof(text) - 1}
+#define FLAGS "\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false"
+
+/* A folder as transformers 4 wrote it. */
+static bert_status use_older_files(bert_error *err) {
+    static const bert_file older[] = {
+        FILE_OF("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n"),
+        FILE_OF("tokenizer_config.json", "{\"do_lower_case\":false,\"unk_token\":\"[UNK]\"}"),
+        FILE_OF("special_tokens_map.json", "{\"mask_token\":\"[MASK]\",\"additional_special_tokens\":[\"the\"]}"),
+        FILE_OF("added_tokens.json", "{\"[MASK]\":4,\"w\":6}")};
+    return open_tokenizer(older, 4, err);
+}
+
+/* A tokenizer.json without a post-processor, and a configuration that lists the added tokens. */
+static bert_status use_newer_files(bert_error *err) {
+    static const bert_file newer[] = {
+        FILE_OF("tokenizer.json", "{\"padding\":{\"pad_id\":0,\"pad_token\":\"u\"},\"post_processor\":null,\"model\":{\"type\":"
+                "\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"u\":0}},\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\"}}"),
+        FILE_OF("tokenizer_config.json", "{\"tokenizer_class\":\"PreTrainedTokenizerFast\",\"added_tokens_decoder\":{\"1\":"
+                "{\"special\":true,\"content\":\"w\"," FLAGS "}}}")};
+    return open_tokenizer(newer, 2, err);
+}
+
 static void set_up(void) {
     static const char header[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]},"
+                                 "\"h\":{\"dtype\":\"F16\",\"shape\":[4],\"data_offsets\":[16,24]},"
                                  "\"__metadata__\":{\"k\":\"v\"}}      ";
     const uint64_t n = sizeof header - 1;
     const float data[4] = {1, 2, 3, 4};
+    const uint16_t halves[4] = {0x3c00, 0x4000, 0x4200, 0x4400}; /* the same in F16 */
     char bytes[256], *text = malloc(100000), *p = text;
     memcpy(bytes, &n, 8);
     memcpy(bytes + 8, header, n);
     memcpy(bytes + 8 + n, data, sizeof data);
+    memcpy(bytes + 8 + n + sizeof data, halves, sizeof halves);
     scratch_open(&files);
-    scratch_write(&files, "c", bytes, 8 + n + sizeof data);
+    scratch_write(&files, "c", bytes, 8 + n + sizeof data + sizeof halves);
     p += sprintf(p, "{\"\":0");
     for (int i = 0; i < 3000; i++) p += sprintf(p, ",\"key%d\":[{\"a\":1}]", i);
     p += sprintf(p, "}");
@@ -360,7 +395,8 @@ static const struct {
     bert_status (*use)(bert_error *err);
 } works[] = {{"container", use_container}, {"text", use_text}, {"memory", use_memory}, {"pool", use_pool},
              {"pipeline", use_pipeline},   {"maps", use_maps},   {"tokenizer", use_tokenizer}, {"entities", use_entities},
-             {"answers", use_answers},     {"masks", use_masks}, {"ranking", use_ranking}};
+             {"answers", use_answers},     {"masks", use_masks}, {"ranking", use_ranking},
+             {"older", use_older_files},   {"newer", use_newer_files}};
 
 enum { N_WORKS = sizeof works / sizeof works[0] };
 static const size_t read_files[] = {0, 1, 4, 5}; /* those of them that read files */

@@ -95,7 +95,7 @@ Test(tokenizer, model_type_and_as_it_stands) {
 Test(tokenizer, older_files) {
     const char *const files[] = {"vocab.txt", VOCAB, "tokenizer_config.json", "{\"do_lower_case\":false,\"model_max_length\":512}",
                                  "special_tokens_map.json", "{\"mask_token\":{\"content\":\"[MASK]\",\"lstrip\":true,\"rstrip\":false,"
-                                 "\"single_word\":false,\"normalized\":false}}", "added_tokens.json", "{\"xyz\":17}", NULL};
+                                 "\"single_word\":false,\"normalized\":false}}", "added_tokens.json", "{\"[MASK]\":4,\"xyz\":17}", NULL};
     bert_tokenizer *tokenizer = must_open(files);
     cr_expect(gives(tokenizer, "The xyz  [MASK]", "[2,8,17,4,3]"));
     cr_expect_eq(bert_tokenizer_vocab_size(tokenizer), 18);

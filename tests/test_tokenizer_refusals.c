@@ -318,7 +318,10 @@ Test(refusals, tokenizer_config) {
         {"'added_tokens_decoder':{'5':{}}", "tokenizer_config.json: \"special\" is missing", BERT_BAD_FILE},
         {"'added_tokens_decoder':{'5':{'special':true}}", "tokenizer_config.json: an added token without content", BERT_BAD_FILE},
         {"'added_tokens_decoder':{'5':{'special':true,'content':'the'," FLAGS "}}", NULL, BERT_OK},
+        {"'tokenizer_class':'BertTokenizer','added_tokens_decoder':{'5':{'special':true,'content':'the'," FLAGS "}}", NULL,
+         BERT_OK},
         {"'tokenizer_class':null", NULL, BERT_OK},
+        {"'tokenizer_class':'PreTrainedTokenizerFast'", NULL, BERT_OK},
         {"'tokenizer_class':'TokenizersBackend'", NULL, BERT_OK},
         {"'model_max_length':1000000000000000019884624838656", NULL, BERT_OK},
     };
