@@ -377,7 +377,7 @@ Test(refusals, expressions_that_are_read) {
         {"[\\t\\x41\\u0042\\]C-E&]", "AtBu]CDE\t&", "tu"}, {"[\\x{75}-]", "u-v", "v"}, {"\\x7e", "~u", "u"},
         {"\\t|\\n|\\r|\\f|\\a|\\e", "u\t\n\r\f\a\033", "u"}, {"\\.", "a.u.", "au"}, {"[^u]", "aub", "u"},
         {"[^\\d]", "a1b", "1"}, {"[\\s-]", "a - b", "ab"}, {"[a\\d-]", "a1-u", "u"}, {"\\u00E9", "\xC3\xA9u", "u"},
-        {"\\x{E9}", "\xC3\xA9u", "u"}, {"a+?", "aau", "u"}, {"a{1,}", "aau", "u"}, {"[a-]", "a-u", "u"},
+        {"\\x{E9}", "\xC3\xA9u", "u"}, {"a+?", "aau", "u"}, {"a{1,}", "aau", "u"}, {"a{2,3}b{0}", "aaau", "u"}, {"[a-]", "a-u", "u"},
         {"[a&b]", "a&bu", "u"}, {"[\\-u]", "-uv", "v"}, {"(?<=a)u", "auu", "au"}, {"a(?=u)", "auu", "uu"},
         {"\\S", "a u", " "}, {"\\D", "a1", "1"}, {"\\W", "a-1_", "a1_"}, {".u", "auv", "v"},
     };
@@ -420,6 +420,7 @@ Test(refusals, expressions) {
         {"((((((((((((((((((((((((((((((((((a))))))))))))))))))))))))))))))))))", "byte 32: groups nested too deeply"},
         {"a{2,1}", "byte 1: a brace that is not a quantifier"}, {"a{x}", "byte 1: a brace that is not a quantifier"},
         {"a{ 2}", "byte 1: a brace that is not a quantifier"}, {"a{-2}", "byte 1: a brace that is not a quantifier"},
+        {"a{12345}", "byte 1: a brace that is not a quantifier"}, {"a{2,x}", "byte 1: a brace that is not a quantifier"},
         {"a{2", "byte 1: a brace that is not a quantifier"}, {"a{2}+", "byte 1: a quantifier behind a quantifier"},
         {"a{2}?", "byte 1: a quantifier behind a quantifier"}, {"a++*", "byte 1: a quantifier behind a quantifier"},
         {"(a+)+", "byte 4: a repeat inside a repeat, which can take exponential time"},

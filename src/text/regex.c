@@ -175,17 +175,28 @@ static bert_status close_group(rewriter *r) {
     return put_text(r, ")");
 }
 
+/* At most four digits at *at; false: there are none. */
+static bool count(const char **at, unsigned *n) {
+    const char *from = *at;
+    for (*n = 0; **at >= '0' && **at <= '9' && *at - from < 4; ++*at) *n = *n * 10 + (unsigned)(**at - '0');
+    return *at > from;
+}
+
 /* {n}, {n,}, {n,m} at r->at; *len 0: not a quantifier. */
 static void counted(const rewriter *r, size_t *len, bool *repeats, bool *unbounded) {
+    const char *at = r->at + 1;
     unsigned low, high;
-    int n = 0;
     *len = 0;
-    if (sscanf(r->at, "{%4u}%n", &low, &n) == 1 && n > 0) *repeats = low > 1, *unbounded = false;
-    else if (sscanf(r->at, "{%4u,}%n", &low, &n) == 1 && n > 0) *repeats = *unbounded = true;
-    else if (sscanf(r->at, "{%4u,%4u}%n", &low, &high, &n) == 2 && n > 0 && low <= high)
-        *repeats = high > 1, *unbounded = false;
-    else return;
-    *len = strspn(r->at, "{0123456789,}") >= (size_t)n ? (size_t)n : 0;
+    *unbounded = false;
+    if (!count(&at, &low)) return;
+    high = low;
+    if (*at == ',') {
+        at++;
+        *unbounded = !count(&at, &high);
+    }
+    if (*at != '}' || (!*unbounded && high < low)) return;
+    *repeats = *unbounded || high > 1;
+    *len = (size_t)(at + 1 - r->at);
 }
 
 /* The quantifier behind an item, if there is one. */
@@ -199,8 +210,7 @@ static bert_status quantifier(rewriter *r) {
     if (n == 0) return braces ? refuse(r, "a brace that is not a quantifier") : BERT_OK;
     if (repeats && r->last_unbounded) return refuse(r, "a repeat inside a repeat, which can take exponential time");
     const bool exact = braces && memchr(r->at, ',', n) == NULL;
-    if (r->at[n] == '?' && !exact) n++;
-    else if (r->at[n] == '+' && !braces) n++;
+    if ((r->at[n] == '?' && !exact) || (r->at[n] == '+' && !braces)) n++;
     if (r->at[n] != '\0' && strchr("*+?{", r->at[n]) != NULL) return refuse(r, "a quantifier behind a quantifier");
     TRY(put(r, r->at, n));
     r->at += n;
