@@ -251,7 +251,7 @@ check_neon() {
 }
 
 check_coverage() {
-    export BERT_TEST_MODE=coverage
+    export BERT_TEST_MODE=coverage BERT_TEST_QUICK=1
     need_packages gcovr
     # Threads count in the same places: without atomic additions counts come out negative, and gcovr refuses them.
     build coverage gcc -Dbuildtype=debug -Db_coverage=true -Dc_args=-fprofile-update=atomic

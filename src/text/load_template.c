@@ -47,8 +47,10 @@ static bert_status special_piece(bert_loader *loader, bert_declared_template *to
         bert_json_kind_of(ids) != BERT_JSON_ARRAY || bert_json_kind_of(tokens) != BERT_JSON_ARRAY ||
         bert_json_count(ids) != bert_json_count(tokens))
         return bad(loader, "special_tokens needs as many ids as tokens");
-    for (size_t a = 0, b = 0; bert_json_next(ids, &a, NULL, &id) && bert_json_next(tokens, &b, NULL, &token);)
+    for (size_t a = 0, b = 0; bert_json_next(ids, &a, NULL, &id);) {
+        (void)bert_json_next(tokens, &b, NULL, &token);
         TRY(add_special(loader, to, token, id, type));
+    }
     return BERT_OK;
 }
 
@@ -93,12 +95,13 @@ static bert_status load_template_processing(bert_loader *loader, bert_json value
 /* BertProcessing's "cls" or "sep": ["[CLS]", 101]. */
 static bert_status bert_token(bert_loader *loader, bert_json value, const char *key, bert_declared_template *to,
                               int32_t type) {
-    bert_json list, token = {0}, id = {0};
+    bert_json list, token, id;
     size_t place = 0;
     if (!bert_json_member(value, key, &list) || bert_json_kind_of(list) != BERT_JSON_ARRAY ||
-        bert_json_count(list) != 2 || !bert_json_next(list, &place, NULL, &token) ||
-        !bert_json_next(list, &place, NULL, &id))
+        bert_json_count(list) != 2)
         return bad(loader, "cls and sep are each a token and its id");
+    (void)bert_json_next(list, &place, NULL, &token);
+    (void)bert_json_next(list, &place, NULL, &id);
     return add_special(loader, to, token, id, type);
 }
 
