@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <bert/bert.h>
 
@@ -358,6 +359,59 @@ Test(heads, what_scores_are_made_of) {
                            "{\"activation_fn\": \"torch.nn.modules.activation.Sigmoid\"}").rerank, BERT_SCORING_SIGMOID);
     cr_expect_eq(info_with(ONE, "\"sentence_transformers\": {\"activation_fn\": \"torch.nn.modules.activation.Tanh\"}", NULL).rerank,
                  BERT_SCORING_AUTO);
+}
+
+/* ---- A cross-encoder's folder with a default prompt. ---- */
+
+static bert_pipeline *open_prompted(char dir[]) {
+    static const char *const NAMES[] = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"};
+    char from[4096], to[4096];
+    bert_pipeline *p;
+    cr_assert_not_null(mkdtemp(dir));
+    for (size_t i = 0; i < 4; i++) {
+        char *absolute = realpath(data_path(from, "models/tiny-bert-reranker/%s", NAMES[i]), NULL);
+        snprintf(to, sizeof to, "%s/%s", dir, NAMES[i]);
+        cr_assert_eq(symlink(absolute, to), 0, "%s", to);
+        free(absolute);
+    }
+    snprintf(to, sizeof to, "%s/config_sentence_transformers.json", dir);
+    FILE *file = fopen(to, "w");
+    cr_assert_not_null(file);
+    fputs("{\"prompts\": {\"query\": \"query: \"}, \"default_prompt_name\": \"query\"}", file);
+    fclose(file);
+    cr_assert_eq(bert_pipeline_open(&p, dir, NULL, &err), BERT_OK, "%s", err.text);
+    for (size_t i = 0; i < 4; i++) {
+        char name[4096];
+        snprintf(name, sizeof name, "%s/%s", dir, NAMES[i]);
+        unlink(name);
+    }
+    unlink(to);
+    rmdir(dir);
+    return p;
+}
+
+/* The scores are those of sentence-transformers 6.2's CrossEncoder, which puts it before the query. */
+Test(heads, a_default_prompt_stands_before_the_query) {
+    char dir[] = "/tmp/bert-heads-XXXXXX";
+    const bert_text documents[2] = {TEXT("I am twelve years old."), TEXT("the cat lay on the rug")};
+    static const char QUERY[] = "How old are you?", BAD[] = "How\x80?";
+    float scores[2];
+    bert_embed_info infos[2];
+    bert_score_options none = BERT_SCORE_OPTIONS_INIT;
+    none.prompt = "";
+    setting x = {.p = open_prompted(dir)};
+    cr_assert_eq(bert_session_open(&x.s, bert_pipeline_model(x.p), NULL, &err), BERT_OK);
+    cr_assert_eq(bert_head_open(&x.head, bert_pipeline_model(x.p), BERT_HEAD_SEQUENCE, &err), BERT_OK);
+    cr_assert_eq(bert_rerank(x.s, x.p, x.head, scores, QUERY, sizeof QUERY - 1, documents, 2, NULL, NULL, &err), BERT_OK);
+    cr_expect(fabsf(scores[0] - 0.45279741287231445f) < 2e-6f && fabsf(scores[1] - 0.1941223442554474f) < 2e-6f);
+    cr_assert_eq(bert_rerank(x.s, x.p, x.head, scores, QUERY, sizeof QUERY - 1, documents, 2, &none, NULL, &err), BERT_OK);
+    cr_expect(fabsf(scores[0] - 0.33210381865501404f) < 2e-6f && fabsf(scores[1] - 0.16705358028411865f) < 2e-6f);
+    cr_assert_eq(bert_rerank(x.s, x.p, x.head, scores, BAD, sizeof BAD - 1, documents, 2, NULL, infos, &err), BERT_OK);
+    cr_expect(infos[0].invalid_utf8 == 1 && infos[1].first_invalid == 3, "at %zu", infos[1].first_invalid);
+    none.prompt = NULL;
+    none.prompt_name = "poem";
+    cr_expect_eq(bert_rerank(x.s, x.p, x.head, scores, "q", 1, documents, 2, &none, NULL, &err), BERT_INVALID_ARGUMENT);
+    close_setting(&x);
 }
 
 /* ---- Models without. ---- */

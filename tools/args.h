@@ -90,7 +90,7 @@ typedef struct command {
 
 /* Tables that several subcommands share (options.c). */
 extern const option options_model[], options_tokenizer_file[], options_input[], options_tokens[], options_windows[],
-    options_literal[],
+    options_prompt[], options_literal[],
     options_output[], options_progress[];
 
 /* Reads the words behind the subcommand's name. *helped = 1: --help was asked for and printed. */

@@ -262,17 +262,14 @@ static const option own_options[] = {
     {"normalize", 0, OPTION_FLAG, AT(normalize), 1, NULL, "vectors of length 1"},
     {"no-normalize", 0, OPTION_FLAG, AT(normalize), 0, NULL,
      "vectors as they are; without either, as the model's folder says"},
-    {"prompt", 0, OPTION_TEXT, AT(prompt), 0, "NAME",
-     "put this prompt of the model's before each text; without it the model's default, if it has one"},
-    {"no-prompt", 0, OPTION_FLAG, AT(no_prompt), 1, NULL, "no prompt, not even the default"},
     {"dim", 0, OPTION_COUNT, AT(dim), 1, "N", "keep the first N values, renormalised"},
     {"padding", 0, OPTION_TEXT, AT(padding), 0, "longest|N", "npy of token vectors: fill up with rows of zeros"},
     {"ids", 0, OPTION_TEXT, AT(ids), 0, "FILE",
      "token ids instead of texts: npy ([T] or [N, T]), or JSON lists, one a line"},
     {0}};
 static const option *const options[] = {own_options,    options_model,    options_tokenizer_file,
-                                        options_input,  options_tokens,   options_windows, options_literal,
-                                        options_output, options_progress, NULL};
+                                        options_input,  options_tokens,   options_windows, options_prompt,
+                                        options_literal, options_output,  options_progress, NULL};
 const command command_encode = {
     "encode",
     "Vectors of texts: one a text, or those of every token and layer. Formats: jsonl, npy, npz, safetensors, f32, "

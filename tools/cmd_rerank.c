@@ -18,14 +18,31 @@ typedef struct document {
 } document;
 
 typedef struct ranking {
-    const char *query;
+    const char *query; /* in `asked` once the model is open: */
+    buffer asked;      /* behind its prompt, and with a NUL */
     bert_scoring scoring;
     document *kept; /* [n] */
     size_t n, room;
 } ranking;
 
+/* As CrossEncoder: what stands before the texts of an embedding stands before the query here. */
+static int put_prompt(const head_job *j, ranking *k) {
+    bert_embed_options options = BERT_EMBED_OPTIONS_INIT;
+    bert_error err;
+    const char *prompt;
+    options.prompt_name = j->s->prompt;
+    if (j->s->no_prompt) options.prompt = "";
+    if (bert_pipeline_prompt(j->engine.pipeline, &prompt, &options, &err)) return say_failure(&err);
+    buffer_text(&k->asked, prompt);
+    buffer_text(&k->asked, k->query);
+    buffer_byte(&k->asked, 0);
+    k->query = k->asked.data;
+    return 0;
+}
+
 static int fit(head_job *j) {
     ranking *k = j->own;
+    TRY(put_prompt(j, k));
     const bert_head_info info = bert_head_describe(j->head);
     if (info.labels != 1) return say_error("rerank needs a head with one score, this one has %zu classes", info.labels);
     k->scoring = j->s->raw ? BERT_SCORING_LOGITS : info.rerank;
@@ -122,6 +139,7 @@ static int run(const settings *s) {
     ranking k = {0};
     settings documents = *s;
     if (!s->n_texts) return say_usage("rerank needs a QUERY, and documents on stdin or behind it");
+    if (s->prompt && s->no_prompt) return say_usage("--prompt %s does not go with --no-prompt", s->prompt);
     k.query = s->texts[0];
     TRY(check_query(s, k.query));
     documents.texts++;
@@ -130,6 +148,7 @@ static int run(const settings *s) {
     const int status = head_job_run(&documents, &task, &k);
     for (size_t i = 0; i < k.n; i++) free(k.kept[i].object);
     free(k.kept);
+    buffer_close(&k.asked);
     return status;
 }
 
@@ -143,7 +162,8 @@ static const option own_options[] = {
     {"max-line", 0, OPTION_SIZE, AT(max_line), 0, "SIZE", "a line of more bytes is a bad one; default: 64M"},
     {0}};
 static const option *const options[] = {own_options,     options_model,  options_tokenizer_file, options_tokens,
-                                        options_literal, options_output, options_progress,       NULL};
+                                        options_prompt,  options_literal, options_output,        options_progress,
+                                        NULL};
 const command command_rerank = {
     "rerank",
     "Documents, one a line, in order of how well they answer the query, by a cross-encoder. Format: jsonl.",

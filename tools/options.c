@@ -40,6 +40,12 @@ const option options_windows[] = {
     {"stride", 0, OPTION_COUNT, AT(stride), 0, "M", "tokens that neighbouring windows share; default: 0"},
     {0}};
 
+const option options_prompt[] = {
+    {"prompt", 0, OPTION_TEXT, AT(prompt), 0, "NAME",
+     "put this prompt of the model's before each text (rerank: the query); without it the model's default"},
+    {"no-prompt", 0, OPTION_FLAG, AT(no_prompt), 1, NULL, "no prompt, not even the default"},
+    {0}};
+
 const option options_literal[] = {
     {"literal-specials", 0, OPTION_FLAG, AT(literal_specials), 1, NULL, "[MASK] and its like in a text are plain text"},
     {0}};

@@ -97,9 +97,10 @@ typedef struct bert_score_options {
     int literal_specials;
     size_t pass_tokens;          /* tokens of one pass; 0: a good value. Never changes a result */
     const bert_run_options *run; /* stop flag and deadline; NULL: none */
+    const char *prompt_name, *prompt; /* as bert_embed_options has them, put before the query by bert_rerank */
 } bert_score_options;
 #define BERT_SCORE_OPTIONS_INIT {sizeof(bert_score_options), BERT_SCORING_AUTO, 0, BERT_LONGEST_FIRST, BERT_RIGHT, 0, \
-                                 0, NULL}
+                                 0, NULL, NULL, NULL}
 
 /* scores [n, N] of any number of texts or pairs, with a head of kind SEQUENCE or NEXT (which takes pairs only: scores
  * are softmax of "follows" and "does not"). `infos` [n] or NULL says what happened to each text. Errors as bert_embed,
@@ -109,8 +110,9 @@ BERT_API BERT_MUST_USE bert_status bert_classify(bert_session *session, const be
                                                  const bert_score_options *options, bert_embed_info *infos,
                                                  bert_error *err);
 /* scores [n]: how well each document (`a` of the text; b must be NULL) answers the query, in the order given; higher is
- * better. The model reads query and document as a pair (Nogueira & Cho 2019, arXiv 1901.04085). The head must be of
- * kind SEQUENCE with N = 1. Where the files name a function that is not known here, AUTO is BERT_UNSUPPORTED. */
+ * better. The model reads query and document as a pair (Nogueira & Cho 2019, arXiv 1901.04085), behind the folder's
+ * default prompt, as CrossEncoder has it. The head must be of kind SEQUENCE with N = 1. Where the files name a function
+ * that is not known here, AUTO is BERT_UNSUPPORTED. */
 BERT_API BERT_MUST_USE bert_status bert_rerank(bert_session *session, const bert_pipeline *pipeline,
                                                const bert_head *head, float *scores, const char *query,
                                                size_t query_len, const bert_text *documents, size_t n,

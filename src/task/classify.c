@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "task/head.h"
 #include "task/pipeline.h"
 
@@ -94,20 +95,46 @@ static bert_status check_document(const bert_text *document, size_t i, bert_erro
     return bert_fail(err, BERT_INVALID_ARGUMENT, "text %zu: a length without bytes", i);
 }
 
+/* The query behind its prompt, freed by the caller. */
+static bert_status put_prompt(bert_text **query, const bert_pipeline *pipeline, const bert_text *given,
+                              const bert_score_options *options, bert_error *err) {
+    bert_embed_options o = BERT_EMBED_OPTIONS_INIT;
+    const char *prompt;
+    o.prompt_name = options->prompt_name;
+    o.prompt = options->prompt;
+    TRY(bert_pipeline_prompt(pipeline, &prompt, &o, err));
+    return bert_prompts_put(query, prompt, given, 1, err);
+}
+
+/* What is invalid in the query has another place behind the prompt. */
+static void move_back(bert_embed_info *infos, size_t n, const bert_text *query) {
+    const size_t valid = bert_utf8_valid((const uint8_t *)query->a, query->a_len);
+    for (size_t i = 0; i < n && valid < query->a_len; i++) infos[i].first_invalid = valid;
+}
+
 bert_status bert_rerank(bert_session *session, const bert_pipeline *pipeline, const bert_head *head, float *scores,
                         const char *query, size_t query_len, const bert_text *documents, size_t n,
                         const bert_score_options *given, bert_embed_info *infos, bert_error *err) {
+    const bert_text alone = {query, query_len, NULL, 0};
+    bert_text *prompted = NULL, *pairs = NULL;
     bert_score_options options;
+    bert_status status;
     TRY(make_options(&options, given, pipeline, err));
     TRY(check_rerank(head, &options, err));
-    bert_text *pairs = calloc(n ? n : 1, sizeof *pairs);
-    if (!pairs) return bert_fail(err, BERT_NO_MEMORY, "no memory for %zu pairs", n);
-    bert_status status = BERT_OK;
-    for (size_t i = 0; i < n && status == BERT_OK; i++) {
-        status = check_document(&documents[i], i, err);
-        pairs[i] = (bert_text){query, query_len, documents[i].a ? documents[i].a : "", documents[i].a_len};
+    TRY(put_prompt(&prompted, pipeline, &alone, &options, err));
+    const bert_text *first = prompted ? prompted : &alone;
+    if (!(pairs = calloc(n ? n : 1, sizeof *pairs))) {
+        status = bert_fail(err, BERT_NO_MEMORY, "no memory for %zu pairs", n);
+        goto done;
     }
-    if (status == BERT_OK) status = bert_classify(session, pipeline, head, scores, pairs, n, &options, infos, err);
+    for (size_t i = 0; i < n; i++) {
+        TRY_OR_DONE(check_document(&documents[i], i, err));
+        pairs[i] = (bert_text){first->a, first->a_len, documents[i].a ? documents[i].a : "", documents[i].a_len};
+    }
+    TRY_OR_DONE(bert_classify(session, pipeline, head, scores, pairs, n, &options, infos, err));
+    if (prompted && infos) move_back(infos, n, &alone);
+done:
+    free(prompted);
     free(pairs);
     return status;
 }

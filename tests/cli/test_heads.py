@@ -115,6 +115,26 @@ class Rerank(Heads):
             best = lines(bert("rerank", "-m", folder, "--top-k", "2", "--", row["query"], *row["documents"], check=0))
             self.assertEqual(best, found[:2])
 
+    def test_a_default_prompt(self):
+        """It stands before the query: scores of sentence-transformers 6.2 for the folder that it saved."""
+        folder = pathlib.Path(self.changed("tiny-bert-reranker", {"x": 0}))
+        (folder / "modules.json").write_text(json.dumps([{"idx": 0, "name": "0", "path": "", "type":
+                                                          "sentence_transformers.base.modules.transformer.Transformer"}]))
+        (folder / "config_sentence_transformers.json").write_text(json.dumps(
+            {"model_type": "CrossEncoder", "prompts": {"query": "query: "}, "default_prompt_name": "query"}))
+        ask, documents = "How old are you?", ("I am twelve years old.", "the cat lay on the rug")
+
+        def scores(*args):
+            return [x["score"] for x in lines(bert("rerank", "-m", str(folder), *args, check=0))]
+
+        for found, wanted in zip(scores(ask, *documents), (0.45279741287231445, 0.1941223442554474), strict=True):
+            self.assertAlmostEqual(found, wanted, delta=2e-6)
+        for found, wanted in zip(scores("--no-prompt", ask, *documents), (0.33210381865501404, 0.16705358028411865), strict=True):
+            self.assertAlmostEqual(found, wanted, delta=2e-6)
+        self.assertEqual(scores("--no-prompt", "query: " + ask, *documents), scores("--prompt", "query", ask, *documents))
+        self.refused(1, "no prompt poem", "rerank", "-m", str(folder), "--prompt", "poem", ask, "a")
+        self.refused(2, "--no-prompt", "rerank", "-m", str(folder), "--prompt", "query", "--no-prompt", ask, "a")
+
     def test_many_documents(self):
         documents = [f"{i % 7} cats, {i} dogs" for i in range(700)]
         stdin = "".join(d + "\n" for d in documents)

@@ -195,6 +195,20 @@ class Rerank(WithServer):
         same = self.server.post("/rerank", {"query": "a", "texts": ["b"] * 4})
         self.assertEqual([f["index"] for f in same], [0, 1, 2, 3])
 
+    def test_prompts(self):
+        """As `bert rerank` has them: before the query."""
+        folder = str(self.folder)
+        shutil.copytree(model("tiny-bert-reranker"), folder, dirs_exist_ok=True)
+        (self.folder / "config_sentence_transformers.json").write_text(json.dumps(
+            {"prompts": {"query": "query: ", "other": "find "}, "default_prompt_name": "query"}))
+        with Server("-m", folder) as server:
+            ask = {"query": "How old are you?", "texts": self.DOCUMENTS}
+            for more, args in (({}, ()), ({"prompt_name": "other"}, ("--prompt", "other"))):
+                stdin = "".join(json.dumps({"text": text}) + "\n" for text in self.DOCUMENTS)
+                wanted = lines(bert("rerank", "-m", folder, "--jsonl", *args, ask["query"], stdin=stdin, check=0))
+                self.assertEqual(server.post("/rerank", {**ask, **more, "return_text": True}), wanted)
+            self.assertEqual(server.refused("/rerank", {**ask, "prompt_name": "poem"})[0], 422)
+
     def test_order_of_equal_scores(self):
         """Logits of about 40, of which sigmoid makes 1: the order is that of the logits."""
         shutil.copytree(model("tiny-bert-reranker"), self.folder, dirs_exist_ok=True)

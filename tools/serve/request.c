@@ -180,19 +180,6 @@ int request_pair(request *r, const char *name) {
     return 0;
 }
 
-int request_query(request *r, const char *name) {
-    bert_json value;
-    if (!request_has(r, name, &value) || bert_json_kind_of(value) != BERT_JSON_STRING)
-        return exchange_fail(r->x, 422, "%s: expected a string", name);
-    r->query = need(value.len, 1);
-    size_t n = bert_json_string(r->query, value);
-    for (size_t i = 0; i < r->n; i++) {
-        bert_text *t = &r->texts[i];
-        *t = (bert_text){.a = r->query, .a_len = n, .b = t->a, .b_len = t->a_len};
-    }
-    return 0;
-}
-
 /* The field as a C string, NULL if it is not there. Freed by the caller. */
 static int take_name(const request *r, const char *name, char **text) {
     bert_json value;
@@ -221,7 +208,8 @@ static void put_in_front(request *r, const char *prompt) {
     r->bytes = all;
 }
 
-int request_prompt(request *r, bert_embed_options *o) {
+/* prompt_name, or the folder's default, into *o. */
+static int find_prompt(const request *r, bert_embed_options *o) {
     bert_error err;
     char *name;
     int status = take_name(r, "prompt_name", &name);
@@ -230,11 +218,32 @@ int request_prompt(request *r, bert_embed_options *o) {
         status = exchange_fail_by(r->x, &err);
     o->prompt_name = NULL; /* the prompt itself is the pipeline's */
     free(name);
-    if (status) return status;
+    return status;
+}
+
+int request_prompt(request *r, bert_embed_options *o) {
+    TRY(find_prompt(r, o));
     if (r->ids)
         o->prompt = ""; /* ids stand for the whole input */
     else if (*o->prompt)
         put_in_front(r, o->prompt);
+    return 0;
+}
+
+int request_query(request *r, const char *name) {
+    bert_embed_options o = r->model->embed;
+    bert_json value;
+    if (!request_has(r, name, &value) || bert_json_kind_of(value) != BERT_JSON_STRING)
+        return exchange_fail(r->x, 422, "%s: expected a string", name);
+    TRY(find_prompt(r, &o));
+    size_t before = strlen(o.prompt);
+    r->query = need(before + value.len, 1);
+    memcpy(r->query, o.prompt, before);
+    size_t n = before + bert_json_string(r->query + before, value);
+    for (size_t i = 0; i < r->n; i++) {
+        bert_text *t = &r->texts[i];
+        *t = (bert_text){.a = r->query, .a_len = n, .b = t->a, .b_len = t->a_len};
+    }
     return 0;
 }
 

@@ -33,7 +33,7 @@ int request_word(const request *r, const char *name, const char *usual, const ch
 int request_texts(request *r, const char *name, int with_ids);
 /* The field is one string, appended as the second text of the only one. */
 int request_pair(request *r, const char *name);
-/* The field is one string; it becomes the first text of every pair, and what was the text the second. */
+/* The field is one string; behind the prompt it becomes the first text of every pair, what was the text the second. */
 int request_query(request *r, const char *name);
 /* prompt_name, or the folder's default: put in front of each text, and into *o, with which they will be pooled. */
 int request_prompt(request *r, bert_embed_options *o);
