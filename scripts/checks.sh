@@ -153,7 +153,7 @@ check_valgrind() {
     need_packages valgrind
     build valgrind gcc -Dbuildtype=debugoptimized -Dplain_tests=true
     # shellcheck disable=SC2046  # a list of test names
-    run_tests valgrind -t 30 --wrap="$memcheck" $(tests_in_c valgrind)
+    run_tests valgrind -t 30 --wrap="$memcheck" $(tests_in_c valgrind | grep -vx fpenv)   # it always rounds to nearest
 }
 
 # The examples that share one model between threads, a thousand rounds of test_threads, and of the command the server;

@@ -235,9 +235,9 @@ class Stops(WithCrowd):
 @unittest.skipUnless(LONG, "takes a minute; scripts/check long")
 class Overload(WithCrowd):
     """Ten times as many requests as it can do, a tenth of them from clients that go away."""
-    SECONDS = 20
+    ROUNDS, SECONDS = 4, 6
     CLIENTS = 48
-    BODY = json.dumps({"inputs": ["a b c " * 20] * 32})
+    BODY = json.dumps({"inputs": ["a b c " * 20] * 4})
 
     def memory(self, server, what):
         """MiB"""
@@ -272,20 +272,22 @@ class Overload(WithCrowd):
             thread.start()
         for thread in threads:
             thread.join()
-        took = time.monotonic() - began
-        return good / took, made / took
+        return good / (time.monotonic() - began), made / seconds  # answers come when no more is asked, too
 
     def test_ten_times_too_much(self):
         with Server("-t", "1", "--isa", "ref", "--max-queue", "8") as server:
             idle = self.memory(server, "VmRSS")
             self.expected = server.ask("POST", "/embed", self.BODY)[2]
-            peak, _ = self.answers(server, 4, self.SECONDS)
             before = self.settled(server)
-            held, asked = self.answers(server, self.CLIENTS, self.SECONDS, 10 * peak)
+            rounds = []
+            for _ in range(self.ROUNDS):  # in turns, because other programs run here too
+                most, _ = self.answers(server, 4, self.SECONDS)
+                rounds.append((most, *self.answers(server, self.CLIENTS, self.SECONDS, 12 * most)))
+            peak, held, asked = (sum(values) / self.ROUNDS for values in zip(*rounds))
             grown = self.memory(server, "VmHWM") - idle
             self.assertEqual(self.settled(server), before)
             self.assertEqual(server.ask("POST", "/embed", self.BODY)[2], self.expected)
-        print(f"figure: server, overload: {asked / peak:.1f} times its {peak:.0f} requests a second for {self.SECONDS} s, "
+        print(f"figure: server, overload: {asked / peak:.1f} times its {peak:.1f} requests a second for {self.ROUNDS * self.SECONDS} s, "
               f"{held / peak:.0%} of them held, {grown:.1f} MiB more memory")
         self.assertGreater(asked, 9 * peak)
         self.assertGreater(held, 0.8 * peak)
