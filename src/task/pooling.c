@@ -143,7 +143,7 @@ bert_status bert_pipeline_pool(const bert_pipeline *pipeline, float *dst, const 
     if (tokens->n == 0) return bert_fail(err, BERT_INVALID_ARGUMENT, "a text without tokens has no vector");
     const size_t h = bert_model_describe(pipeline->model).hidden;
     const bert_pool_input input = {hidden, tokens->n, hidden, hidden + (tokens->n - 1) * h, pooler};
-    float *scratch = malloc(2 * plan.width * sizeof *scratch);
+    float *scratch = calloc(2 * plan.width, sizeof *scratch);
     if (!scratch) return bert_fail(err, BERT_NO_MEMORY, "no memory for a vector of %zu values", plan.width);
     const bert_status status = bert_embed_plan_pool(&plan, pipeline, dst, scratch, &input, err);
     free(scratch);

@@ -47,6 +47,7 @@ static bert_status read_prompts(bert_modules *m, bert_json prompts, bert_error *
     size_t place = 0;
     if (bert_json_kind_of(prompts) != BERT_JSON_OBJECT)
         return bert_fail(err, BERT_BAD_FILE, FILE_NAME ": prompts: expected texts by name");
+    m->n_prompts = 0;
     m->prompts = calloc(bert_json_count(prompts) + 1, sizeof *m->prompts);
     if (!m->prompts) return bert_fail(err, BERT_NO_MEMORY, "no memory for " FILE_NAME);
     while (bert_json_next(prompts, &place, &key, &value)) TRY(add(m, &key, value, err));
