@@ -8,6 +8,8 @@
 
 #include <bert/bert.h>
 
+#include "sanitizers.h"
+
 enum { MOST_TEXTS = 16, MOST_DIM = 128, ROOM = 1 << 20 };
 
 static bert_error err;
@@ -329,7 +331,7 @@ Test(sentence, hostile_floating_point_environment) {
             bert_pipeline_close(&p);
             const unsigned after = _mm_getcsr();
             _mm_setcsr(usual);
-            cr_assert(status == BERT_OK && (!strange || after == host), "%s", err.text);
+            cr_assert(status == BERT_OK && (!strange || after == host || under_valgrind()), "%s", err.text);
         }
         cr_expect(infos[0].windows > 1 && dim > 0);
         cr_expect_eq(memcmp(vectors[0], vectors[1], dim * sizeof(float)), 0, "%s", NAMES[i % 2]);
