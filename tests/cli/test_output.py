@@ -5,6 +5,7 @@ import socket
 import subprocess
 import threading
 import time
+import unittest
 
 from command import BERT, Case, FOX, TINY, bert, environment, lines
 
