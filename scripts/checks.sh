@@ -154,6 +154,9 @@ check_valgrind() {
     build valgrind gcc -Dbuildtype=debugoptimized -Dplain_tests=true
     # shellcheck disable=SC2046  # a list of test names
     run_tests valgrind -t 30 --wrap="$memcheck" $(tests_in_c valgrind | grep -vx fpenv)   # it always rounds to nearest
+    printf '#!/bin/sh\nexec %s %s "$@"\n' "$memcheck" "$PWD/$WORK/valgrind/tools/bert" >$WORK/bert-valgrind
+    chmod +x $WORK/bert-valgrind
+    (cd tests/cli && BERT=../../$WORK/bert-valgrind python3 main.py test_hostile_text)
 }
 
 # The examples that share one model between threads, a thousand rounds of test_threads, and of the command the server;

@@ -10,6 +10,7 @@
 #include <bert/bert.h>
 
 #include "file/source.h"
+#include "sanitizers.h"
 
 enum { MOST = 64, CASES = 3 };
 static bert_error err;
@@ -249,7 +250,8 @@ Test(heads, hostile_floating_point_environment) {
         const bert_status filled = bert_mlm_fill(y.s, mlm, ids[strange], words[strange], tokens, mask, 2, 0, 0, NULL, &err);
         const unsigned after = _mm_getcsr();
         _mm_setcsr(usual);
-        cr_assert(opened == BERT_OK && status == BERT_OK && filled == BERT_OK && (!strange || after == host));
+        cr_assert(opened == BERT_OK && status == BERT_OK && filled == BERT_OK &&
+                  (!strange || after == host || under_valgrind()));
         bert_mlm_close(&mlm);
     }
     cr_expect_eq(memcmp(plain, odd, sizeof odd), 0);
