@@ -619,6 +619,16 @@ class Hostile(WithServer):
                 time.sleep(0.002)
             self.assertEqual(statuses(read_all(s)), [200])
 
+    def test_as_many_fields_as_may_be(self):
+        """A hundred; that no more will come is known only behind the last one's line."""
+        for number, expected in ((100, 200), (101, 431)):
+            fields = [b"Host: x\r\n", b"Connection: close\r\n"] + (number - 2) * [b"X: y\r\n"]
+            with self.server.socket() as s:
+                for line in [b"GET /health HTTP/1.1\r\n", *fields, b"\r\n"]:
+                    s.sendall(line)
+                    time.sleep(0.002)
+                self.assertEqual(statuses(read_all(s)), [expected])
+
 
 if not BUILT:
     load_tests = without_server

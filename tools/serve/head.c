@@ -150,7 +150,7 @@ static int take_head(scan *s) {
     for (int empty = 0; empty < 2 && s->at < s->end && *s->at == '\r'; empty++)
         if ((status = take_line_end(s))) return status;
     if ((status = take_method(s)) || (status = take_target(s)) || (status = take_version(s))) return status;
-    for (int fields = 0; s->at == s->end || *s->at != '\r'; fields++) {
+    for (int fields = 0; s->at < s->end && *s->at != '\r'; fields++) {
         if (fields == HEAD_FIELDS) return refuse(s, 431, "more than 100 header fields");
         if ((status = take_field(s))) return status;
     }
