@@ -365,4 +365,5 @@ class RegistryCopies(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the script, too, would ignore it where a job runs the tests
     unittest.main()
