@@ -410,6 +410,7 @@ Test(heads, a_default_prompt_stands_before_the_query) {
     cr_expect(fabsf(scores[0] - 0.33210381865501404f) < 2e-6f && fabsf(scores[1] - 0.16705358028411865f) < 2e-6f);
     cr_assert_eq(bert_rerank(x.s, x.p, x.head, scores, BAD, sizeof BAD - 1, documents, 2, NULL, infos, &err), BERT_OK);
     cr_expect(infos[0].invalid_utf8 == 1 && infos[1].first_invalid == 3, "at %zu", infos[1].first_invalid);
+    cr_expect_eq(bert_rerank(x.s, x.p, x.head, scores, NULL, 5, documents, 0, NULL, infos, &err), BERT_OK);
     none.prompt = NULL;
     none.prompt_name = "poem";
     cr_expect_eq(bert_rerank(x.s, x.p, x.head, scores, "q", 1, documents, 2, &none, NULL, &err), BERT_INVALID_ARGUMENT);

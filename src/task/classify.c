@@ -132,7 +132,7 @@ bert_status bert_rerank(bert_session *session, const bert_pipeline *pipeline, co
         pairs[i] = (bert_text){first->a, first->a_len, documents[i].a ? documents[i].a : "", documents[i].a_len};
     }
     TRY_OR_DONE(bert_classify(session, pipeline, head, scores, pairs, n, &options, infos, err));
-    if (prompted && infos) move_back(infos, n, &alone);
+    if (prompted && infos && n) move_back(infos, n, &alone);
 done:
     free(prompted);
     free(pairs);

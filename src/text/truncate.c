@@ -52,6 +52,13 @@ static bert_status cut_one(const bert_call *call, size_t n[2], size_t which, siz
     return BERT_OK;
 }
 
+/* A sequence of which nothing stays would overflow as one window, of any length. */
+static bert_status check_shares(const bert_call *call, const size_t n[2], const size_t len[2]) {
+    if (call->options.overflow != WINDOWS || (!len[0] == !n[0] && !len[1] == !n[1])) return BERT_OK;
+    return bert_fail(call->err, BERT_INVALID_ARGUMENT, "text %zu: max_length %zu has no room for both texts",
+                     call->text, call->options.max_length);
+}
+
 /* How many tokens stay of each sequence; n holds how many there are. */
 static bert_status divide(const bert_call *call, size_t n[2], bool pair, size_t room) {
     const size_t len[2] = {n[0], n[1]}, cut = len[0] + len[1] - room;
@@ -72,7 +79,7 @@ static bert_status divide(const bert_call *call, size_t n[2], bool pair, size_t 
     default:
         if (pair) share(n, len, room);
         else n[0] = room;
-        return BERT_OK;
+        return check_shares(call, n, len);
     }
 }
 

@@ -203,6 +203,8 @@ class Windows(Case):
             self.assertEqual(first, {"error": f"max_length {window} has room for special tokens only"})
             self.assertNotIn("error", second)
         self.refused(1, "has room for special tokens only", "attention", "-m", TINY, "--window", "2", LONG)
+        self.refused(1, "max_length 4 has no room for both texts", "encode", "-m", TINY, "--window", "4", "--stride", "0",
+                     "--pair", "c d", "a b")
         self.assertEqual(len(lines(bert("tokenize", "-m", TINY, "--max-length", "2", "--stride", "0", "a b", check=0))[0]
                              ["overflowing"][0]["ids"]), 4)
 

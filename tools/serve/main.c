@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buffer.h"
 #include "commands.h"
 #include "say.h"
 #include "server.h"
@@ -52,7 +53,8 @@ static int read_key(service *of, const char *path) {
     if (!is_key(line, length))
         return say_error("%s: expected a key of 1 to 1024 printable bytes in its first line, no blank at its ends",
                          path);
-    of->key = strndup(line, length);
+    line[length] = 0;
+    of->key = need_copy(line);
     return 0;
 }
 

@@ -1,8 +1,8 @@
 """A model together with its tokenizer and pooling."""
-import concurrent.futures
 import contextlib
 import ctypes as c
 import os
+import signal
 import threading
 import time
 import warnings
@@ -42,20 +42,39 @@ POOLINGS = {"auto": _c.Pooling.AUTO, "cls": _c.Pooling.CLS, "mean": _c.Pooling.M
 A_FEW = 32   # texts that are done before anybody gets impatient
 
 
-def _interruptible(run, name, *arguments):
-    """The call in a thread of its own, while this one sees to signals: Ctrl-C ends it in the middle of a pass."""
-    stop, raised = c.c_int(), None
+def _start(thread):
+    """With signals held back: one of them could come between a thread and the knowledge that it runs."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _interruptible(run, work):
+    """work() in a thread of its own, while this one sees to signals: Ctrl-C ends it in the middle of a pass. What work
+    refers to stays until it ends, whatever becomes of this thread."""
+    stop, failed, ended = c.c_int(), [], threading.Event()   # Thread.join() takes a thread for ended when interrupted
     run.stop = c.addressof(stop)
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        done = pool.submit(call, name, *arguments)
-        while not done.done():
-            try:
-                concurrent.futures.wait([done])
-            except BaseException as e:   # whatever a signal's handler raises: nothing may go while the call runs
-                stop.value, raised = 1, raised or e
-    if raised:
-        raise raised
-    done.result()
+
+    def job(_=stop):
+        try:
+            work()
+        except BaseException as e:
+            failed.append(e)
+        ended.set()
+
+    thread = threading.Thread(target=job)
+    try:
+        _start(thread)
+        ended.wait()
+    except BaseException:   # whatever a signal's handler raises
+        stop.value = 1
+        if thread.ident:
+            ended.wait()
+        raise
+    if failed:
+        raise failed[0]
 
 
 def _choice(what, table, name):
@@ -109,7 +128,14 @@ class _Engine:
 
     @contextlib.contextmanager
     def session(self):
-        """One that no other thread has; those of a parent process are of no use behind a fork."""
+        """One that no other thread has; what there is to say of the call is said behind it."""
+        with self.lent() as session:
+            yield session
+        self.warn()
+
+    @contextlib.contextmanager
+    def lent(self):
+        """A session; those of a parent process are of no use behind a fork."""
         if self.process != os.getpid():
             self.idle, self.process = [], os.getpid()
         try:
@@ -122,7 +148,6 @@ class _Engine:
             yield session.pointer
         finally:
             self.idle.append(session)
-        self.warn()
 
     def warn(self):
         while self.notes:
@@ -206,12 +231,17 @@ class Model:
         vectors = np.empty((len(every), library().bert_pipeline_dim(engine.pipeline.pointer, options)), np.float32)
         array, infos = text_array(every), (_c.EmbedInfo * len(every))()
         main = threading.current_thread() is threading.main_thread()   # the only one that sees signals
-        with engine.session() as session:
-            arguments = (session, engine.pipeline.pointer, vectors.ctypes.data, array, len(every), options, infos)
-            if main and len(every) > A_FEW:
-                _interruptible(run, "bert_embed", *arguments)
-            else:
-                call("bert_embed", *arguments)
+
+        def work():
+            with engine.lent() as session:
+                call("bert_embed", session, engine.pipeline.pointer, vectors.ctypes.data, array, len(every), options,
+                     infos)
+
+        if main and len(every) > A_FEW:
+            _interruptible(run, work)
+        else:
+            work()
+        engine.warn()
         if cut := sum(info.truncated > 0 for info in infos):
             warnings.warn(f"{cut} of {len(every)} texts were cut to {max_length or engine.said.max_length} tokens",
                           BertWarning, stacklevel=2)

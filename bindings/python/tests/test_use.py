@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 import warnings
 
 import numpy as np
@@ -101,6 +102,29 @@ class Interrupts(unittest.TestCase):
             self.assertTrue(np.array_equal(model.encode([FOX] * 40)[39], expected))
             with self.assertRaisesRegex(libbert.BertError, "no prompt"):   # from the other thread, too
                 model.encode([FOX] * 40, prompt_name="poem")
+
+    def test_before_anybody_waits(self):
+        """The signal comes while the other thread starts."""
+        start, codes, embed = threading.Thread.start, [], library().bert_embed
+
+        def signalled(thread):
+            start(thread)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+        def spied(*arguments):
+            time.sleep(0.05)
+            codes.append(embed(*arguments))
+            return codes[-1]
+
+        with libbert.Model(TINY, threads=1) as model:
+            self.addCleanup(setattr, library(), "bert_embed", embed)
+            library().bert_embed = spied
+            with unittest.mock.patch.object(threading.Thread, "start", signalled):
+                with self.assertRaises(KeyboardInterrupt):
+                    model.encode(LONG * 2)
+            library().bert_embed = embed
+            self.assertEqual(codes, [libbert.Status.STOPPED])
+            self.assertEqual(model.encode([FOX] * 40).shape[0], 40)
 
 
 class Threads(unittest.TestCase):
