@@ -34,7 +34,8 @@ class Killed(Case):
         began = time.monotonic()
         running.send_signal(number)
         said = running.communicate(timeout=60)[1]
-        self.assertEqual(said, b"")
+        if number != signal.SIGKILL or MEASURED:  # the sanitizers' search for leaks complains when it is killed
+            self.assertEqual(said, b"")
         return running.returncode, time.monotonic() - began
 
     def random_moments(self, numbers, count):
