@@ -236,7 +236,7 @@ static bert_status with_head(const char *name, const bert_text *text, head_use *
     bert_session *session = NULL;
     bert_tokens *tokens = NULL;
     bert_tokenize_options options = BERT_TOKENIZE_OPTIONS_INIT;
-    options.max_length = 9, options.overflow = 1, options.stride = 1;
+    options.max_length = 9, options.overflow = BERT_OVERFLOW_PARTS, options.stride = 1;
     if (text->b) options.truncation = BERT_ONLY_SECOND;
     snprintf(path, sizeof path, "%s/models/%s", getenv("BERT_TEST_DATA"), name);
     bert_status status = bert_pipeline_open(&pipeline, path, NULL, err);
@@ -328,7 +328,7 @@ static bert_status use_tokenizer(bert_error *err) {
     static const bert_text texts[] = {{"a  ab <x>b1", 11, NULL, 0}, {"\xC3\xA9", 2, "b", 1}};
     const bert_tokenizer_options open = {.size = sizeof open, .tokenizer_json = 1};
     bert_tokenize_options options = BERT_TOKENIZE_OPTIONS_INIT;
-    options.max_length = 6, options.overflow = 1, options.offsets_cp = 1;
+    options.max_length = 6, options.overflow = BERT_OVERFLOW_PARTS, options.offsets_cp = 1;
     bert_tokenizer *tokenizer = NULL;
     bert_tokens *tokens = NULL;
     bert_status status = bert_tokenizer_open_files(&tokenizer, &file, 1, &open, err);

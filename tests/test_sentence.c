@@ -226,7 +226,7 @@ static void check_states(bert_session *s, const bert_pipeline *p, bert_text text
     bert_tokenize_options t = BERT_TOKENIZE_OPTIONS_INIT;
     t.max_length = o->window;
     t.stride = o->stride;
-    t.overflow = 1;
+    t.overflow = BERT_OVERFLOW_PARTS;
     cr_assert_eq(bert_tokenize(&tokens, bert_pipeline_tokenizer(p), &text, 1, &t, &err), BERT_OK, "%s", err.text);
     const size_t n = bert_windows_length(tokens, 0);
     cr_assert_leq(n, MOST);

@@ -336,7 +336,7 @@ static void put_back(void *user, void *p, size_t n) {
 /* Whatever allocation fails: BERT_NO_MEMORY and nothing leaks; the same tokens then serve the next call. */
 static void every_allocation(const char *path) {
     const bert_text texts[] = {{"the cats \xFF na\xC3\xAFve \xE0\xA3\x94\xCC\xA3 [MASK] caf\xC3\xA9 New York ab", 43, NULL, 0}, {"a b c d e f", 11, "g h", 3}};
-    const bert_tokenize_options options = {.size = sizeof options, .max_length = 7, .overflow = 1, .offsets_cp = 1,
+    const bert_tokenize_options options = {.size = sizeof options, .max_length = 7, .overflow = BERT_OVERFLOW_PARTS, .offsets_cp = 1,
                                            .padding = BERT_PAD_LONGEST, .pad_to_multiple = 16};
     bert_status status = BERT_NO_MEMORY;
     long n = 0;
@@ -380,7 +380,7 @@ Test(tokenizer, options_out_of_range) {
         {{.padding = BERT_PAD_FIXED, .pad_length = SIZE_MAX / 4}, BERT_NO_MEMORY},
         {{.padding = BERT_PAD_LONGEST, .pad_to_multiple = SIZE_MAX}, BERT_NO_MEMORY},
         {{.padding = BERT_PAD_FIXED, .pad_length = SIZE_MAX, .pad_to_multiple = 2}, BERT_INVALID_ARGUMENT},
-        {{.max_length = SIZE_MAX, .overflow = 1, .stride = SIZE_MAX}, BERT_INVALID_ARGUMENT},
+        {{.max_length = SIZE_MAX, .overflow = BERT_OVERFLOW_PARTS, .stride = SIZE_MAX}, BERT_INVALID_ARGUMENT},
         {{.max_length = SIZE_MAX}, BERT_OK},
         {{.padding = (bert_padding)3}, BERT_INVALID_ARGUMENT},
         {{.padding_side = (bert_side)2}, BERT_INVALID_ARGUMENT},

@@ -75,10 +75,11 @@ typedef struct results {
 static void compare(results *r, bert_text text, bert_tokenize_options options) {
     const bert_text texts[] = {{"[MASK] cats", 11, NULL, 0}, text, {"the  [MASK]", 11, "cat", 3}};
     bert_error expected = {0}, err = {0};
-    options.offsets_cp = options.overflow = 1;
+    options.offsets_cp = 1;
+    options.overflow = BERT_OVERFLOW_PARTS;
     const bert_status status = bert_tokenize(&r->all, r->tokenizer, texts, 3, &options, &expected);
     if (status == BERT_TOO_LONG && strstr(expected.text, "parts")) return; /* only because all were to be kept */
-    options.overflow = 0;
+    options.overflow = BERT_NO_OVERFLOW;
     cr_expect_eq(bert_tokenize(&r->cut, r->tokenizer, texts, 3, &options, &err), status, "%s", err.text);
     cr_expect_str_eq(err.text, expected.text);
     for (size_t i = 0; status == BERT_OK && i < 3; i++) {
@@ -171,7 +172,8 @@ Test(tokenizer_cut, memory_of_what_stays) {
 }
 
 /* How many parts a pair of so many words gives in windows of 7 tokens; 0: it has too many. */
-static size_t parts_of(const bert_tokenizer *tokenizer, size_t first, size_t second, bert_truncation truncation, int overflow) {
+static size_t parts_of(const bert_tokenizer *tokenizer, size_t first, size_t second, bert_truncation truncation,
+                       bert_overflow overflow) {
     static char words[4 * 4096];
     for (size_t i = 0; i < 4096; i++) memcpy(words + 4 * i, "the ", 4);
     const bert_text pair = {words, 4 * first, words, 4 * second};
@@ -189,12 +191,12 @@ static size_t parts_of(const bert_tokenizer *tokenizer, size_t first, size_t sec
 /* The numbers are those of tokenizers 0.23, which has no limit: windows of one text times windows of the other. */
 Test(tokenizer_cut, parts_of_a_pair) {
     bert_tokenizer *tokenizer = open_tokenizer(NULL);
-    cr_expect_eq(parts_of(tokenizer, 4, 4, BERT_LONGEST_FIRST, 1), 4);
-    cr_expect_eq(parts_of(tokenizer, 200, 3, BERT_LONGEST_FIRST, 1), 200);
-    cr_expect_eq(parts_of(tokenizer, 128, 128, BERT_LONGEST_FIRST, 1), 4096);
-    cr_expect_eq(parts_of(tokenizer, 130, 128, BERT_LONGEST_FIRST, 1), 0); /* 4160 there */
-    cr_expect_eq(parts_of(tokenizer, 4096, 4096, BERT_LONGEST_FIRST, 1), 0);
-    cr_expect_eq(parts_of(tokenizer, 4096, 4096, BERT_LONGEST_FIRST, 0), 1);
-    cr_expect_eq(parts_of(tokenizer, 1, 4096, BERT_ONLY_SECOND, 1), 1366); /* one window each: as many as it takes */
+    cr_expect_eq(parts_of(tokenizer, 4, 4, BERT_LONGEST_FIRST, BERT_OVERFLOW_PARTS), 4);
+    cr_expect_eq(parts_of(tokenizer, 200, 3, BERT_LONGEST_FIRST, BERT_OVERFLOW_PARTS), 200);
+    cr_expect_eq(parts_of(tokenizer, 128, 128, BERT_LONGEST_FIRST, BERT_OVERFLOW_PARTS), 4096);
+    cr_expect_eq(parts_of(tokenizer, 130, 128, BERT_LONGEST_FIRST, BERT_OVERFLOW_PARTS), 0); /* 4160 there */
+    cr_expect_eq(parts_of(tokenizer, 4096, 4096, BERT_LONGEST_FIRST, BERT_OVERFLOW_PARTS), 0);
+    cr_expect_eq(parts_of(tokenizer, 4096, 4096, BERT_LONGEST_FIRST, BERT_NO_OVERFLOW), 1);
+    cr_expect_eq(parts_of(tokenizer, 1, 4096, BERT_ONLY_SECOND, BERT_OVERFLOW_PARTS), 1366); /* one window each: as many as it takes */
     bert_tokenizer_close(&tokenizer);
 }

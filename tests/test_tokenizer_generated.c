@@ -38,7 +38,8 @@ static bert_tokenize_options options_of(bert_json row) {
     if (bert_json_equals(strategy, "only_second")) options.truncation = BERT_ONLY_SECOND;
     if (bert_json_equals(golden_member(o, "direction"), "left")) options.truncation_side = BERT_LEFT;
     options.no_special_tokens = bert_json_kind_of(golden_member(row, "special")) == BERT_JSON_FALSE;
-    options.overflow = options.offsets_cp = 1;
+    options.overflow = BERT_OVERFLOW_PARTS;
+    options.offsets_cp = 1;
     return options;
 }
 

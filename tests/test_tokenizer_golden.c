@@ -50,7 +50,7 @@ static bert_tokenize_options options_of(bert_json o) {
     if (bert_json_equals(strategy, "only_second")) options.truncation = BERT_ONLY_SECOND;
     if (bert_json_equals(golden_member(o, "truncation_side"), "left")) options.truncation_side = BERT_LEFT;
     options.no_special_tokens = bert_json_kind_of(golden_member(o, "add_special_tokens")) == BERT_JSON_FALSE;
-    options.overflow = 1;
+    options.overflow = BERT_OVERFLOW_PARTS;
     options.offsets_cp = 1;
     return options;
 }
@@ -184,7 +184,7 @@ static void one_batch(bert_json row, void *arg) {
     options.pad_length = options.max_length;
     options.pad_to_multiple = (size_t)golden_integer(o, "pad_to_multiple_of", 0);
     if (bert_json_equals(golden_member(o, "padding_side"), "left")) options.padding_side = BERT_LEFT;
-    options.overflow = 0;
+    options.overflow = BERT_NO_OVERFLOW;
     cr_assert_eq(bert_tokenize(&g->tokens, g->uncased, texts, n, &options, &err), BERT_OK, "%s", err.text);
     const char *differs = NULL;
     for (; bert_json_next(golden_member(row, "rows"), &place, NULL, &want); i++) {

@@ -33,7 +33,7 @@ static bert_tokenize_options windows(size_t window, size_t stride) {
     bert_tokenize_options o = BERT_TOKENIZE_OPTIONS_INIT;
     o.max_length = window;
     o.stride = stride;
-    o.overflow = 1;
+    o.overflow = BERT_OVERFLOW_PARTS;
     return o;
 }
 
@@ -183,7 +183,7 @@ Test(window, a_text_cut_without_overflow) {
     const bert_text text = text_of("a b c d e f g h", NULL);
     bert_tokenize_options options = windows(5, 0);
     static const size_t PLACES[5][2] = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {0, 4}};
-    options.overflow = 0;
+    options.overflow = BERT_NO_OVERFLOW;
     for (int side = 0; side < 2; side++) {
         options.truncation_side = side ? BERT_LEFT : BERT_RIGHT;
         bert_tokens *tokens = cut(&text, &options);

@@ -142,7 +142,7 @@ static int read_settings(job *j, const settings *s) {
     o->max_length = s->max_length;
     o->truncation = (bert_truncation)s->truncation;
     o->truncation_side = (bert_side)s->truncation_side;
-    o->overflow = s->stride != NO_STRIDE;
+    o->overflow = s->stride != NO_STRIDE ? BERT_OVERFLOW_PARTS : BERT_NO_OVERFLOW;
     o->stride = s->stride == NO_STRIDE ? 0 : s->stride;
     o->no_special_tokens = s->no_special_tokens;
     o->literal_specials = s->literal_specials;

@@ -164,7 +164,7 @@ bert_tokenize_options engine_tokenize_options(const engine *e, const settings *s
     options.truncation = (bert_truncation)s->truncation;
     options.truncation_side = (bert_side)s->truncation_side;
     options.literal_specials = s->literal_specials;
-    options.overflow = s->window > 0 ? 2 : 0;
+    options.overflow = s->window > 0 ? BERT_OVERFLOW_WINDOWS : BERT_NO_OVERFLOW;
     if (s->window && s->stride != NO_STRIDE) options.stride = s->stride;
     return options;
 }

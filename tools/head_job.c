@@ -45,7 +45,7 @@ int head_fit_windows(head_job *j, size_t length, size_t stride) {
     if (stride >= length) return say_usage("--stride %zu: expected less than the window's %zu tokens", stride, length);
     j->tokenize.max_length = length;
     j->tokenize.stride = stride;
-    j->tokenize.overflow = 2;
+    j->tokenize.overflow = BERT_OVERFLOW_WINDOWS;
     return 0;
 }
 

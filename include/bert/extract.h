@@ -1,6 +1,6 @@
 /* bert/extract.h: what is found in a text: entities, and answers to questions.
  *
- *     bert_tokenize(&tokens, tokenizer, &text, 1, &options, &err);      with overflow = 2: also longer texts
+ *     bert_tokenize(&tokens, tokenizer, &text, 1, &options, &err);      with BERT_OVERFLOW_WINDOWS: also longer
  *     bert_head_open(&head, model, BERT_HEAD_TOKENS, &err);
  *     float *logits = malloc(bert_head_size(head, tokens) * sizeof *logits);
  *     bert_head_run_tokens(session, head, logits, tokens, 0, NULL, &err);
@@ -73,7 +73,7 @@ typedef struct bert_answer {
 } bert_answer;
 
 /* answers [options.top] gets the best spans of the context, different ones, best first. Text i of `tokens` is the pair
- * of question and context, its parts windows over the context (truncation BERT_ONLY_SECOND, overflow 2); logits
+ * of question and context, its parts windows over the context (BERT_ONLY_SECOND, BERT_OVERFLOW_WINDOWS); logits
  * [Σ parts T, 2] are those of a head of kind SPAN. *n is 0 if the context has no token, unless null_answer asks for
  * that. BERT_INVALID_ARGUMENT: another kind of head, no text i, top or max_tokens 0; BERT_NO_MEMORY. */
 BERT_API BERT_MUST_USE bert_status bert_answers(bert_answer *answers, size_t *n, const bert_head *head,

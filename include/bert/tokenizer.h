@@ -70,6 +70,9 @@ typedef enum bert_truncation {
     BERT_NO_TRUNCATION
 } bert_truncation;
 typedef enum bert_side { BERT_RIGHT, BERT_LEFT } bert_side;
+/* What becomes of tokens that are cut off: nothing; further parts, as HF has them; or the same as windows, none longer
+ * than max_length: where that has no room for a token of each text, HF has one part of everything, this is an error. */
+typedef enum bert_overflow { BERT_NO_OVERFLOW, BERT_OVERFLOW_PARTS, BERT_OVERFLOW_WINDOWS } bert_overflow;
 typedef enum bert_padding { BERT_PAD_NONE, BERT_PAD_LONGEST, BERT_PAD_FIXED } bert_padding;
 
 typedef struct bert_tokenize_options {
@@ -78,9 +81,7 @@ typedef struct bert_tokenize_options {
     bert_truncation truncation;  /* BERT_NO_TRUNCATION: longer than max_length is BERT_TOO_LONG */
     bert_side truncation_side;
     size_t stride;               /* tokens that neighbouring overflow parts share */
-    int overflow;                /* 1: keep the parts that were cut off; 2: the same as windows, none longer than
-                                    max_length: an error where that has room for special tokens only, for which HF has
-                                    one part of everything */
+    bert_overflow overflow;
     int no_special_tokens;       /* 1: no [CLS]/[SEP] */
     int literal_specials;        /* 1: special tokens spelt in the text are plain text (untrusted input) */
     bert_padding padding;
@@ -89,8 +90,8 @@ typedef struct bert_tokenize_options {
     bert_side padding_side;
     int offsets_cp;              /* 1: also fill offsets in code points */
 } bert_tokenize_options;
-#define BERT_TOKENIZE_OPTIONS_INIT {sizeof(bert_tokenize_options), 0, BERT_LONGEST_FIRST, BERT_RIGHT, 0, 0, 0, 0, \
-                                    BERT_PAD_NONE, 0, 0, BERT_RIGHT, 0}
+#define BERT_TOKENIZE_OPTIONS_INIT {sizeof(bert_tokenize_options), 0, BERT_LONGEST_FIRST, BERT_RIGHT, 0, \
+                                    BERT_NO_OVERFLOW, 0, 0, BERT_PAD_NONE, 0, 0, BERT_RIGHT, 0}
 
 /* Half-open span [start, end) in the text as given, of the sequence (a or b) that the token came from. */
 typedef struct bert_span {

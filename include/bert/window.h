@@ -1,7 +1,7 @@
 /* bert/window.h: texts longer than the model takes, as overlapping windows: the parts that bert_tokenize keeps.
  *
  *     bert_tokenize_options o = BERT_TOKENIZE_OPTIONS_INIT;
- *     o.max_length = 256, o.stride = 64, o.overflow = 2;      (windows of 256 tokens that share 64)
+ *     o.max_length = 256, o.stride = 64, o.overflow = BERT_OVERFLOW_WINDOWS;      (of 256 tokens that share 64)
  *     bert_tokenize(&tokens, tokenizer, &text, 1, &o, &err);
  *     run the parts 0 .. bert_tokens_parts(tokens, 0) - 1 as the texts of a batch, then
  *     bert_place *places = malloc(bert_windows_length(tokens, 0) * sizeof *places);

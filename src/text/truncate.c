@@ -6,8 +6,6 @@
 
 #include "base/error.h"
 
-enum { WINDOWS = 2 }; /* bert_tokenize_options.overflow */
-
 /* Parts of a pair of which both texts are cut. HF has no limit: two texts of 1.5 KB may have millions there. */
 enum { PAIR_PARTS = 4096 };
 
@@ -52,19 +50,9 @@ static bert_status cut_one(const bert_call *call, size_t n[2], size_t which, siz
     return BERT_OK;
 }
 
-/* A sequence of which nothing stays would overflow as one window, of any length. */
-static bert_status check_shares(const bert_call *call, const size_t n[2], const size_t len[2]) {
-    if (call->options.overflow != WINDOWS || (!len[0] == !n[0] && !len[1] == !n[1])) return BERT_OK;
-    return bert_fail(call->err, BERT_INVALID_ARGUMENT, "text %zu: max_length %zu has no room for both texts",
-                     call->text, call->options.max_length);
-}
-
 /* How many tokens stay of each sequence; n holds how many there are. */
 static bert_status divide(const bert_call *call, size_t n[2], bool pair, size_t room) {
     const size_t len[2] = {n[0], n[1]}, cut = len[0] + len[1] - room;
-    if (room == 0 && call->options.overflow == WINDOWS)
-        return bert_fail(call->err, BERT_INVALID_ARGUMENT, "text %zu: max_length %zu has room for special tokens only",
-                         call->text, call->options.max_length);
     if (room == 0) {
         n[0] = n[1] = 0;
         return BERT_OK;
@@ -79,8 +67,15 @@ static bert_status divide(const bert_call *call, size_t n[2], bool pair, size_t 
     default:
         if (pair) share(n, len, room);
         else n[0] = room;
-        return check_shares(call, n, len);
+        return BERT_OK;
     }
+}
+
+/* A sequence of which nothing stays would overflow as one window, of any length. */
+static bert_status check_windows(const bert_call *call, const size_t n[2], const size_t len[2]) {
+    if (call->options.overflow != BERT_OVERFLOW_WINDOWS || (!len[0] == !n[0] && !len[1] == !n[1])) return BERT_OK;
+    return bert_fail(call->err, BERT_INVALID_ARGUMENT, "text %zu: max_length %zu has %s", call->text,
+                     call->options.max_length, n[0] + n[1] ? "no room for both texts" : "room for special tokens only");
 }
 
 static bert_status plan(windows *w, const bert_call *call, size_t len, size_t n) {
@@ -212,6 +207,7 @@ bert_status bert_truncate(bert_call *call, const bert_template *template, bool p
         return bert_fail(call->err, BERT_INVALID_ARGUMENT, "max_length %zu is below the %zu special tokens", limit,
                          added);
     TRY(divide(call, n, pair, limit - added));
+    TRY(check_windows(call, n, whole->total));
     for (int i = 0; i < 2; i++) {
         TRY(plan(&c.windows[i], call, c.sequences[i].n, n[i]));
         if (c.windows[i].from_right) c.before[i] = whole->total[i] - c.sequences[i].n;

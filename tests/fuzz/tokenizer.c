@@ -67,7 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     options.padding_side = (bert_side)(data[0] >> 2 & 1);
     options.stride = data[3] & 15;
     options.pad_length = options.pad_to_multiple = data[3] >> 4;
-    options.overflow = options.offsets_cp = 1;
+    options.overflow = BERT_OVERFLOW_PARTS;
+    options.offsets_cp = 1;
     data += 4, size -= 4;
     char *copy = malloc(size + (size == 0)); /* ends where its allocation ends */
     memcpy(copy, data, size);

@@ -10,7 +10,7 @@ static void use(const bert_tokenizer *tokenizer) {
     static const char text[] = "The cats sat, unbelievable! [MASK] na\xC3\xAFve \xE6\x88\x91 hello-world \xC3 12 ab  Foo\n";
     bert_tokens *tokens = NULL;
     const bert_text texts[] = {{text, sizeof text - 1, NULL, 0}, {text, 30, text + 30, 20}};
-    const bert_tokenize_options options = {.size = sizeof options, .max_length = 9, .stride = 1, .overflow = 1, .offsets_cp = 1};
+    const bert_tokenize_options options = {.size = sizeof options, .max_length = 9, .stride = 1, .overflow = BERT_OVERFLOW_PARTS, .offsets_cp = 1};
     char decoded[100];
     (void)bert_tokenize(&tokens, tokenizer, texts, 2, &options, NULL);
     if (bert_tokenize(&tokens, tokenizer, texts, 2, NULL, NULL) == BERT_OK) {
