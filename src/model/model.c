@@ -266,19 +266,20 @@ static bert_status read_tensor(void *user, const char *name, const bert_stored *
     return BERT_OK;
 }
 
-static bert_status read_all(const bert_model *model, reading *r, bert_error *err) {
-    r->kernels = model->kernels;
-    TRY(bert_weights_each(&model->weights, read_tensor, r, err));
-    return bert_checkpoint_unchanged(&model->checkpoint, err);
-}
-
-/* The encoder's weights first, then what else the files have: heads. */
-static bert_status read_all_files(const bert_model *model, reading *r, bert_error *err) {
-    TRY(read_all(model, r, err));
+/* What the files have besides the encoder: heads. */
+static bert_status read_others(const bert_model *model, reading *r, bert_error *err) {
     for (size_t i = 0; i < model->checkpoint.n_tensors; i++) {
         const bert_stored *s = &model->checkpoint.tensors[i];
         if (!s->used && bert_dtype_is_float(s->info->dtype)) TRY(read_tensor(r, s->info->name, s, err));
     }
+    return BERT_OK;
+}
+
+/* The encoder's weights, which the hash is of; the check is also of the others. */
+static bert_status read_all(const bert_model *model, reading *r, bert_error *err) {
+    r->kernels = model->kernels;
+    TRY(bert_weights_each(&model->weights, read_tensor, r, err));
+    if (!r->hash) TRY(read_others(model, r, err));
     return bert_checkpoint_unchanged(&model->checkpoint, err);
 }
 
@@ -286,7 +287,7 @@ bert_status bert_model_check_finite(const bert_model *model, const char **name, 
     reading *r = calloc(1, sizeof *r);
     *name = NULL;
     if (!r) return bert_fail(err, BERT_NO_MEMORY, "no memory to read the weights");
-    const bert_status status = read_all_files(model, r, err);
+    const bert_status status = read_all(model, r, err);
     *name = r->not_finite;
     free(r);
     return status;

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/utf8.h"
 #include "task/head.h"
 #include "task/pipeline.h"
 
@@ -106,12 +105,6 @@ static bert_status put_prompt(bert_text **query, const bert_pipeline *pipeline, 
     return bert_prompts_put(query, prompt, given, 1, err);
 }
 
-/* What is invalid in the query has another place behind the prompt. */
-static void move_back(bert_embed_info *infos, size_t n, const bert_text *query) {
-    const size_t valid = bert_utf8_valid((const uint8_t *)query->a, query->a_len);
-    for (size_t i = 0; i < n && valid < query->a_len; i++) infos[i].first_invalid = valid;
-}
-
 bert_status bert_rerank(bert_session *session, const bert_pipeline *pipeline, const bert_head *head, float *scores,
                         const char *query, size_t query_len, const bert_text *documents, size_t n,
                         const bert_score_options *given, bert_embed_info *infos, bert_error *err) {
@@ -132,7 +125,9 @@ bert_status bert_rerank(bert_session *session, const bert_pipeline *pipeline, co
         pairs[i] = (bert_text){first->a, first->a_len, documents[i].a ? documents[i].a : "", documents[i].a_len};
     }
     TRY_OR_DONE(bert_classify(session, pipeline, head, scores, pairs, n, &options, infos, err));
-    if (prompted && infos && n) move_back(infos, n, &alone);
+    for (size_t i = 0; prompted && infos && i < n; i++)
+        if (infos[i].invalid_utf8 > 0)
+            infos[i].first_invalid = bert_prompts_first_invalid(&alone, infos[i].first_invalid);
 done:
     free(prompted);
     free(pairs);

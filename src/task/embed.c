@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/utf8.h"
 #include "task/passes.h"
 #include "task/pipeline.h"
 
@@ -56,15 +55,13 @@ static bert_status run_pass(void *user, const bert_batch *batch, bert_error *err
     return e->status;
 }
 
-/* What happened to text i, which is `text` as it was given. Behind a prompt its bytes have other places. */
+/* What happened to text i, which is `text` as it was given. */
 static bert_embed_info describe(const embedder *e, size_t i, const bert_text *text) {
     const bert_encoding first = bert_tokens_at(e->tokens, i, 0);
     const size_t parts = bert_tokens_parts(e->tokens, i);
     bert_embed_info info = {first.n, first.truncated, first.unknown, first.invalid_utf8, first.first_invalid, parts};
-    if (e->prompted && info.invalid_utf8 > 0) {
-        const size_t valid = bert_utf8_valid((const uint8_t *)text->a, text->a_len);
-        if (valid < text->a_len) info.first_invalid = valid; /* else it is one of b, which has no prompt */
-    }
+    if (e->prompted && info.invalid_utf8 > 0)
+        info.first_invalid = bert_prompts_first_invalid(text, info.first_invalid);
     if (parts == 1) return info;
     info.tokens = bert_windows_length(e->tokens, i);
     info.truncated = 0;
@@ -79,7 +76,7 @@ static bert_status tokenize_window(embedder *e, const bert_text *texts, size_t n
     t.truncation = o->truncation;
     t.truncation_side = o->truncation_side;
     t.literal_specials = o->literal_specials;
-    t.overflow = o->window > 0 ? 2 : 0;
+    t.overflow = o->window > 0 ? BERT_OVERFLOW_WINDOWS : BERT_NO_OVERFLOW;
     t.stride = o->stride;
     TRY(bert_prompts_put(&e->prompted, e->plan.prompt, texts, n, e->err));
     TRY(bert_tokenize(&e->tokens, e->pipeline->tokenizer, e->prompted ? e->prompted : texts, n, &t, e->err));

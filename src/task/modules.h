@@ -81,5 +81,7 @@ BERT_MUST_USE bert_status bert_prompts_find(const char **text, const bert_module
  * be NULL); *put NULL: the prompt is empty, and the texts may be used as they are. */
 BERT_MUST_USE bert_status bert_prompts_put(bert_text **put, const char *prompt, const bert_text *texts, size_t n,
                                            bert_error *err);
+/* Where the first invalid byte of `text`, as it was given, is: `found` behind the prompt that was put before it. */
+size_t bert_prompts_first_invalid(const bert_text *text, size_t found);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/size.h"
+#include "base/utf8.h"
 #include "task/modules.h"
 
 #define FILE_NAME "config_sentence_transformers.json"
@@ -102,4 +103,9 @@ bert_status bert_prompts_put(bert_text **put, const char *prompt, const bert_tex
     }
     *put = all;
     return BERT_OK;
+}
+
+size_t bert_prompts_first_invalid(const bert_text *text, size_t found) {
+    const size_t valid = bert_utf8_valid((const uint8_t *)text->a, text->a_len);
+    return valid < text->a_len ? valid : found; /* in b, which has no prompt */
 }
