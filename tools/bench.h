@@ -7,8 +7,6 @@
 #include "args.h"
 #include "buffer.h"
 
-double bench_seconds(void);
-
 /* bench_probe.c. Both use the threads that `workers` has (NULL: the calling one), all at the same time. */
 
 /* Multiply-adds of the instruction set's widest vectors on registers alone, two operations each: operations a second,

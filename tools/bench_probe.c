@@ -2,15 +2,9 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "bench.h"
-
-double bench_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
+#include "clock.h"
 
 /* Chains of multiply-adds that do not wait for each other. One takes 4 cycles and a CPU has 2 units for them (4 of
  * NEON), so 8 (16) chains keep them busy; AVX2 has registers for 12. Each value moves towards c / (1 - m) = 1. */
@@ -69,12 +63,12 @@ static const fma_probe *find_probe(bert_isa isa) {
 /* Calls task(arg, i) on all threads at once and returns how long that took; *width is how many they are. */
 static double time_all(const bert_workers *workers, void (*task)(void *arg, int i), void *arg, int *width) {
     *width = workers ? workers->width : 1;
-    double start = bench_seconds();
+    double start = clock_seconds();
     if (workers)
         workers->run(workers->user, *width, task, arg);
     else
         task(arg, 0);
-    return bench_seconds() - start;
+    return clock_seconds() - start;
 }
 
 /* Some 2 ms a round: waking threads up counts little, and one round escapes whatever else runs here. */
@@ -93,7 +87,7 @@ double bench_fma_peak(bert_isa isa, const bert_workers *workers) {
     double best = 0;
     if (!probe) return 0;
     fma_probe own = *probe;
-    for (double end = bench_seconds() + fma_seconds; bench_seconds() < end;) {
+    for (double end = clock_seconds() + fma_seconds; clock_seconds() < end;) {
         int width;
         double seconds = time_all(workers, run_chains, &own, &width);
         double rate = width * own.operations * FMA_STEPS / seconds;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "clock.h"
 #include "json_out.h"
 #include "lines.h"
 #include "say.h"
@@ -100,9 +101,9 @@ static int open_tokenizer(job *j, size_t repeat) {
     for (size_t i = 0; i < repeat; i++) {
         bert_tokenizer_close(&j->tokenizer);
         options.notes = i ? NULL : &say_notes;
-        double start = bench_seconds();
+        double start = clock_seconds();
         if (bert_tokenizer_open(&j->tokenizer, j->s->tokenizer, &options, &err)) return say_failure(&err);
-        double seconds = bench_seconds() - start;
+        double seconds = clock_seconds() - start;
         if (i == 0 || seconds < j->open_seconds) j->open_seconds = seconds;
     }
     return 0;
@@ -157,9 +158,9 @@ static int tokenize(job *j) {
 /* The best of `repeat` times behind one that warms up. */
 static int time_texts(job *j, size_t repeat) {
     for (size_t i = 0; i <= repeat; i++) {
-        double start = bench_seconds();
+        double start = clock_seconds();
         TRY(tokenize(j));
-        double seconds = bench_seconds() - start;
+        double seconds = clock_seconds() - start;
         if (i == 1 || (i && seconds < j->seconds)) j->seconds = seconds;
     }
     return 0;

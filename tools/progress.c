@@ -1,8 +1,9 @@
 #include "progress.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 enum { CELLS = 30 };
 
@@ -10,12 +11,6 @@ static struct {
     int enabled, drawn, terminal;
     double start, wait, last; /* seconds */
 } bar;
-
-double progress_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 void progress_open(int force, int quiet) {
     bar.terminal = isatty(STDERR_FILENO);
@@ -52,7 +47,7 @@ static void draw(uint64_t texts, uint64_t part, uint64_t whole, double elapsed) 
 
 void progress_show(uint64_t texts, uint64_t part, uint64_t whole) {
     if (!bar.enabled) return;
-    double time = progress_now();
+    double time = clock_seconds();
     if (bar.start <= 0) bar.start = time; /* what came before, such as opening the model, is no part of the rate */
     double elapsed = time - bar.start;
     if (elapsed < bar.wait || elapsed <= 0 || (bar.drawn && time - bar.last < 0.1)) return;

@@ -11,9 +11,6 @@ void progress_open(int force, int quiet);
  * second. The first call starts the clock. */
 void progress_show(uint64_t texts, uint64_t part, uint64_t whole);
 
-/* Seconds of a clock that is never set. */
-double progress_now(void);
-
 /* Takes the bar away, so that something else can be written. */
 void progress_clear(void);
 

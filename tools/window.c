@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "json_out.h"
 #include "progress.h"
 #include "say.h"
@@ -37,7 +38,7 @@ static size_t weight(const record *r) {
 
 /* As many as the last one had, or twice or half as many, by the time that it took. */
 static void choose_size(window *w) {
-    double took = progress_now() - w->filled;
+    double took = clock_seconds() - w->filled;
     if (!w->most)
         w->most = WINDOW_BEGINS;
     else if (took < WINDOW_SECONDS / 2 && w->most < WINDOW_TEXTS)
@@ -67,7 +68,7 @@ int window_fill(window *w, int how) {
         if (w->n >= w->most || (w->n > 1 && bytes >= WINDOW_BYTES)) break;
         if (how == WINDOW_STREAM && (bytes >= WINDOW_BYTES || !input_ready(w->in))) break;
     }
-    w->filled = progress_now();
+    w->filled = clock_seconds();
     return 0;
 }
 

@@ -19,7 +19,7 @@ typedef struct window {
     buffer prompt_bytes; /* and what they point to */
     int at_end;       /* the input has nothing more */
     size_t most;      /* records in this window */
-    double filled;    /* when it was full, in seconds of progress_now */
+    double filled;    /* when it was full, in seconds of clock_seconds */
     size_t done;      /* records of earlier windows */
     size_t truncated; /* of all texts so far */
     int failed;       /* some record could not be used */
