@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/config.h"
+#include "quotes.h"
 
 #define SIZES \
     "'vocab_size':8,'hidden_size':4,'num_hidden_layers':1,'num_attention_heads':2,'intermediate_size':8," \
@@ -12,8 +13,7 @@
 static bert_status parse(bert_config *config, const char *given, bert_error *err) {
     char text[1024];
     snprintf(text, sizeof text, "%s", given);
-    for (char *c = text; *c != '\0'; c++)
-        if (*c == '\'') *c = '"';
+    double_quotes(text);
     return bert_config_parse(config, text, strlen(text), "config.json", err);
 }
 

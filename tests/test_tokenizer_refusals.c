@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "quotes.h"
 #include "text/tokenizer.h"
 
 typedef struct row {
@@ -18,8 +19,7 @@ static size_t fill(char *json, size_t room, const char *template, const char *te
     const char *at = strchr(template, '@');
     const int n = snprintf(json, room, "%.*s%s%s", (int)(at - template), template, text, at + 1);
     cr_assert(n > 0 && (size_t)n < room);
-    for (char *c = json; *c != '\0'; c++)
-        if (*c == '\'') *c = '"';
+    double_quotes(json);
     return (size_t)n;
 }
 
