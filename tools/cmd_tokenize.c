@@ -8,8 +8,9 @@
 #include "json_out.h"
 #include "output/writer.h"
 #include "say.h"
-#include "token_list.h"
 #include "window.h"
+
+enum { SPILL = 1 << 16 };
 
 typedef enum { AS_JSONL, AS_IDS, AS_TEXT } shape;
 
@@ -25,76 +26,120 @@ typedef struct job {
     buffer line;
 } job;
 
-static void add_ints(buffer *b, const char *name, const int32_t *x, size_t n) {
-    json_key(b, name);
-    buffer_byte(b, '[');
-    for (size_t i = 0; i < n; i++) buffer_print(b, i ? ",%d" : "%d", x[i]);
-    buffer_byte(b, ']');
+/* A text of megabytes has an answer of many more, which leaves as it grows. json_key looks at the byte before. */
+static int spill(job *j) {
+    buffer *b = &j->line;
+    if (b->len < SPILL) return 0;
+    TRY(sink_write(j->out, b->data, b->len - 1));
+    b->data[0] = b->data[b->len - 1];
+    b->len = 1;
+    return 0;
 }
 
-static void add_bits(buffer *b, const char *name, const uint8_t *x, size_t n) {
-    json_key(b, name);
-    buffer_byte(b, '[');
-    for (size_t i = 0; i < n; i++) buffer_text(b, (x[i] ? ",1" : ",0") + (i == 0));
-    buffer_byte(b, ']');
+/* Text i's part that is written, and token k of it. */
+typedef struct place {
+    const job *j;
+    bert_encoding e;
+    size_t i, part, k;
+} place;
+
+static void add_id(buffer *b, const place *at) {
+    json_integer(b, at->e.ids[at->k]);
 }
 
-static void add_offsets(buffer *b, const bert_span *spans, size_t n) {
-    json_key(b, "offsets");
+static void add_token(buffer *b, const place *at) {
+    size_t length;
+    const char *token = bert_tokens_spelling(at->j->tokens, at->i, at->part, at->k, &length);
+    json_string(b, token, length);
+}
+
+static void add_type(buffer *b, const place *at) {
+    json_integer(b, at->e.type_ids[at->k]);
+}
+
+static void add_attention(buffer *b, const place *at) {
+    json_integer(b, at->e.attention_mask[at->k]);
+}
+
+static void add_special(buffer *b, const place *at) {
+    json_integer(b, at->e.special_tokens_mask[at->k]);
+}
+
+static void add_offset(buffer *b, const place *at) {
+    bert_span span = at->j->options.offsets_cp ? at->e.offsets_cp[at->k] : at->e.offsets[at->k];
     buffer_byte(b, '[');
-    for (size_t i = 0; i < n; i++) buffer_print(b, i ? ",[%u,%u]" : "[%u,%u]", spans[i].start, spans[i].end);
+    json_integer(b, span.start);
+    buffer_byte(b, ',');
+    json_integer(b, span.end);
     buffer_byte(b, ']');
 }
 
 /* The members that a text and each of its overflow parts have. */
-static void add_part(job *j, size_t i, size_t part) {
+static int add_part(job *j, size_t i, size_t part) {
+    static const struct {
+        const char *name;
+        void (*add)(buffer *b, const place *at);
+    } lists[] = {{"ids", add_id},
+                 {"tokens", add_token},
+                 {"type_ids", add_type},
+                 {"attention_mask", add_attention},
+                 {"special_tokens_mask", add_special},
+                 {"offsets", add_offset}};
     buffer *b = &j->line;
-    bert_encoding e = bert_tokens_at(j->tokens, i, part);
-    add_ints(b, "ids", e.ids, e.n);
-    json_key(b, "tokens");
-    token_list_add(b, j->tokens, i, part);
-    add_ints(b, "type_ids", e.type_ids, e.n);
-    add_bits(b, "attention_mask", e.attention_mask, e.n);
-    add_bits(b, "special_tokens_mask", e.special_tokens_mask, e.n);
-    add_offsets(b, j->options.offsets_cp ? e.offsets_cp : e.offsets, e.n);
+    place at = {j, bert_tokens_at(j->tokens, i, part), i, part, 0};
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+        json_key(b, lists[k].name);
+        buffer_byte(b, '[');
+        for (at.k = 0; at.k < at.e.n; at.k++) {
+            if (at.k) buffer_byte(b, ',');
+            lists[k].add(b, &at);
+            TRY(spill(j));
+        }
+        buffer_byte(b, ']');
+    }
+    return 0;
 }
 
-static void add_overflow(job *j, size_t i) {
+static int add_overflow(job *j, size_t i) {
     buffer *b = &j->line;
     json_key(b, "overflowing");
     buffer_byte(b, '[');
     for (size_t part = 1; part < bert_tokens_parts(j->tokens, i); part++) {
         buffer_text(b, part > 1 ? ",{" : "{");
-        add_part(j, i, part);
+        TRY(add_part(j, i, part));
         buffer_byte(b, '}');
     }
     buffer_byte(b, ']');
+    return 0;
 }
 
-static void add_json(job *j, const record *r, size_t i) {
+static int add_json(job *j, const record *r, size_t i) {
     buffer_byte(&j->line, '{');
     if (r->id.at) {
         json_key(&j->line, "id");
         buffer_add(&j->line, r->id.at, r->id.len);
     }
-    add_part(j, i, 0);
-    if (j->options.overflow) add_overflow(j, i);
+    TRY(add_part(j, i, 0));
+    if (j->options.overflow) TRY(add_overflow(j, i));
     buffer_byte(&j->line, '}');
+    return 0;
 }
 
 /* Ids or tokens with spaces between them. */
-static void add_words(job *j, size_t i) {
+static int add_words(job *j, size_t i) {
     bert_encoding e = bert_tokens_at(j->tokens, i, 0);
     for (size_t k = 0; k < e.n; k++) {
-        size_t length;
         if (k) buffer_byte(&j->line, ' ');
         if (j->shape == AS_IDS) {
-            buffer_print(&j->line, "%d", e.ids[k]);
-            continue;
+            json_integer(&j->line, e.ids[k]);
+        } else {
+            size_t length;
+            const char *token = bert_tokens_spelling(j->tokens, i, 0, k, &length);
+            buffer_add(&j->line, token, length);
         }
-        const char *token = bert_tokens_spelling(j->tokens, i, 0, k, &length);
-        buffer_add(&j->line, token, length);
+        TRY(spill(j));
     }
+    return 0;
 }
 
 static int write_text(job *j, record *r, size_t i) {
@@ -102,10 +147,7 @@ static int write_text(job *j, record *r, size_t i) {
     window_note(&j->window, r, j->options.overflow ? 0 : truncated, j->options.max_length);
     if (r->wrong[0]) return window_report(&j->window, r, j->out);
     j->line.len = 0;
-    if (j->shape == AS_JSONL)
-        add_json(j, r, i);
-    else
-        add_words(j, i);
+    TRY(j->shape == AS_JSONL ? add_json(j, r, i) : add_words(j, i));
     buffer_byte(&j->line, '\n');
     return sink_write(j->out, j->line.data, j->line.len);
 }

@@ -50,10 +50,10 @@ static void take_argument(input *in, record *r) {
 }
 
 static void take_line(input *in, record *r, const char *line, size_t n) {
-    buffer_reserve(&r->bytes, n + 1); /* a valid pointer also for an empty line */
-    buffer_add(&r->bytes, line, n);
-    r->invalid = utf8_count_invalid(line, n, &r->first_invalid);
-    char *at = r->bytes.data, *tab = in->s->no_pair ? NULL : memchr(at, '\t', n);
+    lines_keep(&in->lines, line, n, &r->bytes);
+    char *at = buffer_reserve(&r->bytes, 1) - n; /* a valid pointer also for an empty line */
+    r->invalid = utf8_count_invalid(at, n, &r->first_invalid);
+    char *tab = in->s->no_pair ? NULL : memchr(at, '\t', n);
     r->text = (bert_text){at, tab ? (size_t)(tab - at) : n, NULL, 0};
     if (!tab) return;
     r->text.b = tab + 1;

@@ -52,8 +52,11 @@ void json_key(buffer *b, const char *name) {
 }
 
 void json_float(buffer *b, float x) {
-    size_t n = number_print(buffer_reserve(b, NUMBER_ROOM), x);
-    b->len += n;
+    b->len += number_print(buffer_reserve(b, NUMBER_ROOM), x);
+}
+
+void json_integer(buffer *b, int64_t x) {
+    b->len += number_print_integer(buffer_reserve(b, NUMBER_ROOM), x);
 }
 
 void json_double(buffer *b, double x) {
@@ -80,7 +83,7 @@ void json_floats(buffer *b, const float *x, const size_t *dim, int rank) {
 
 void json_integers(buffer *b, const int64_t *x, const size_t *dim, int rank) {
     if (rank == 0) {
-        buffer_print(b, "%lld", (long long)x[0]);
+        json_integer(b, x[0]);
         return;
     }
     size_t step = 1;

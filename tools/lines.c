@@ -7,11 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "buffer.h"
 #include "say.h"
 #include "signals.h"
 
-enum { LINES_READ = 1 << 16, LINES_KEEP = 1 << 20 };
+enum { LINES_READ = 1 << 16, LINES_LONG = 1 << 20 };
 
 int lines_open(lines *l, const char *path) {
     int is_stdin = strcmp(path, "-") == 0;
@@ -22,7 +21,7 @@ int lines_open(lines *l, const char *path) {
 
 /* A buffer that an unusually long line needed is not kept. */
 static void make_room(lines *l) {
-    if (l->begin == l->end && l->room > LINES_KEEP) {
+    if (l->begin == l->end && l->room > LINES_LONG) {
         free(l->data);
         l->data = NULL;
         l->begin = l->end = l->room = 0;
@@ -97,6 +96,24 @@ int lines_next(lines *l, const char **line, size_t *n) {
     if (found && !l->cut && *n && (*line)[*n - 1] == '\r') --*n;
     l->number++;
     return 0;
+}
+
+void lines_keep(lines *l, const char *line, size_t n, buffer *in) {
+    size_t waiting = l->end - l->begin;
+    in->len = 0;
+    if (n < LINES_LONG || line != l->data) {
+        buffer_add(in, line, n);
+        return;
+    }
+    buffer next = {0};
+    buffer_reserve(&next, waiting + LINES_READ);
+    buffer_add(&next, l->data + l->begin, waiting);
+    buffer_close(in);
+    *in = (buffer){l->data, n, l->room};
+    l->data = next.data;
+    l->begin = 0;
+    l->end = waiting;
+    l->room = next.room;
 }
 
 int lines_peek(lines *l, size_t n) {

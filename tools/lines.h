@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "buffer.h"
+
 typedef struct lines {
     int fd;
     const char *name; /* in messages */
@@ -26,6 +28,10 @@ int lines_open(lines *l, const char *path);
  * at the end of the file. A line of more than `most` bytes is answered as soon as that is seen, `cut` is set, and the
  * next call skips the rest of it, in constant memory. */
 int lines_next(lines *l, const char **line, size_t *n);
+
+/* The line just handed out, of n bytes, into memory of the caller's. One of megabytes is not copied: `in` gets the
+ * memory that it was read into. */
+void lines_keep(lines *l, const char *line, size_t n, buffer *in);
 
 /* Reads until n bytes are waiting, or all that there are. */
 int lines_peek(lines *l, size_t n);

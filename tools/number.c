@@ -1,7 +1,6 @@
 #include "number.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,8 +58,8 @@ static uint32_t shortest(float x, int *exponent) {
     return digits;
 }
 
-static size_t print_digits(char *text, uint32_t n) {
-    char reversed[10];
+static size_t print_digits(char *text, uint64_t n) {
+    char reversed[20];
     size_t length = 0;
     do reversed[length++] = (char)('0' + n % 10);
     while (n /= 10);
@@ -114,4 +113,10 @@ size_t number_print(char text[NUMBER_ROOM], float x) {
     else
         at += print_scientific(at, digits, n, whole - 1);
     return (size_t)(at - text);
+}
+
+size_t number_print_integer(char text[NUMBER_ROOM], int64_t x) {
+    if (x >= 0) return print_digits(text, (uint64_t)x);
+    text[0] = '-';
+    return 1 + print_digits(text + 1, -(uint64_t)x);
 }

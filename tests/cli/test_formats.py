@@ -217,6 +217,21 @@ class Tokenize(Case):
         bad = bert("tokenize", "-m", TINY, "--max-length", "4", "--stride", "3", stdin="a b c d\n", check=1)
         self.assertRegex(bad.stderr.decode(), "^bert: stdin: line 1: .*stride")
 
+    def test_answers_that_leave_in_pieces(self):
+        """More than is held back: with every member, also where a piece ends between two of them."""
+        alone = json.loads(self.tokenize("a b"))
+        for n in [20_000, *range(4_000, 4_040)]:
+            line = json.loads(self.tokenize(stdin=b"a b " * n))
+            self.assertEqual(list(line), list(alone))
+            for name in ("ids", "tokens", "type_ids", "attention_mask", "special_tokens_mask"):
+                first, *words, last = alone[name]
+                self.assertEqual(line[name], [first, *words * n, last])
+            self.assertEqual(line["offsets"], [[0, 0], *([i, i + 1] for i in range(0, 4 * n, 2)), [0, 0]])
+        for shape in ("ids", "text"):
+            first, *words, last = self.tokenize("--format", shape, "a b").split()
+            self.assertEqual(self.tokenize("--format", shape, stdin=b"a b " * n + b"\nb").splitlines()[0],
+                             " ".join([first, *words * n, last]))
+
     def test_sources(self):
         wanted = self.tokenize(FOX)
         for path in (f"{TINY}/vocab.txt", f"{TINY}/tokenizer.json"):

@@ -95,6 +95,15 @@ class Lines(Case):
         self.assertEqual((first["tokens"], first["truncated"] > 1_000_000, second["text"]), (64, True, "short"))
         self.assertIn(b"line 1: truncated to 64", done.stderr)
 
+    def test_long_lines_between_short_ones(self):
+        """A line of more than 1 MB keeps the memory that it was read into, and what had been read behind it moves."""
+        n = 300_000
+        counts = [1, n, n, 2, 3, n, 1]
+        for end in ("\n", ""):
+            done = bert("tokenize", "-m", TINY, "--format", "text", "--no-special-tokens", check=0,
+                        stdin="\n".join("a b " * n for n in counts) + end)
+            self.assertEqual(done.stdout.decode().splitlines(), [("a b " * n)[:-1] for n in counts])
+
     def test_many_lines(self):
         texts = [f"{FOX} {i}" for i in range(700)]
         done = lines(bert("encode", "-m", TINY, stdin="\n".join(texts), check=0))

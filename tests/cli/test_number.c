@@ -55,6 +55,16 @@ Test(number, spelling) {
     }
 }
 
+Test(number, integers) {
+    static const int64_t cases[] = {0, 7, -7, 10, 99, 100, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};
+    char text[NUMBER_ROOM + 1], wanted[NUMBER_ROOM + 1];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        text[number_print_integer(text, cases[i])] = '\0';
+        snprintf(wanted, sizeof wanted, "%lld", (long long)cases[i]);
+        cr_expect_str_eq(text, wanted);
+    }
+}
+
 /* A prime step visits every exponent with many mantissas. */
 Test(number, reads_back) {
     char text[NUMBER_ROOM + 1];
