@@ -232,8 +232,12 @@ class Rerank(WithServer):
 
     def test_errors(self):
         for ask in ({"texts": ["a"]}, {"query": 5, "texts": ["a"]}, {"query": "a"}, {"query": "a", "texts": []},
-                    {"query": "a", "texts": [[1]]}, {"query": "a", "texts": ["a"], "raw_scores": 1}):
+                    {"query": "a", "texts": [[1]]}, {"query": "a", "texts": ["a"], "raw_scores": 1},
+                    {"query": "a", "texts": ["a"], "truncate": 1}, {"query": "a", "texts": ["a"], "return_text": 1},
+                    {"query": "a", "texts": ["a"], "truncation_direction": "right"}):
             self.assertEqual(self.server.refused("/rerank", ask)[0], 422, ask)
+        self.assertEqual(self.server.refused("/rerank", "[")[0], 400)
+        self.assertEqual(self.server.post("/rerank", {"query": "a", "texts": "b", "return_text": True})[0]["text"], "b")
         long = {"query": "a", "texts": ["b " * 100], "truncate": False}
         self.assertEqual(self.server.refused("/rerank", long)[0], 413)
         with Server() as other:
@@ -618,6 +622,21 @@ class Hostile(WithServer):
                 s.sendall(bytes([byte]))
                 time.sleep(0.002)
             self.assertEqual(statuses(read_all(s)), [200])
+
+    def test_grammar_of_a_head(self):
+        """Each character at the edge of what may be there."""
+        rest = b"Host: x\r\nConnection: close\r\n\r\n"
+        line = b"GET /health HTTP/1.1\r\n"
+        for head, expected in ((line + b"Host:\tx \t\r\nConnection: close\r\n\r\n", 200), (line + b"Hosx: y\r\n" + rest, 200),
+                               (line + b"X: \x80\xff~\r\n" + rest, 200), (b"\r\n" + line + rest, 200),
+                               (line + b"X: \x7f\r\n" + rest, 400), (line + b"X: \x1f\r\n" + rest, 400),
+                               (line + b"X{: y\r\n" + rest, 400), (line + b": y\r\n" + rest, 400),
+                               (b" " + line + rest, 400), (b"G{T /health HTTP/1.1\r\n" + rest, 400),
+                               (b"GET  HTTP/1.1\r\n" + rest, 400), (b"GET /\x7f HTTP/1.1\r\n" + rest, 400),
+                               (b"GET /health\tHTTP/1.1\r\n" + rest, 400), (b"\r" + line + rest, 400),
+                               (b"GET /health HTTP/x.1\r\n" + rest, 400), (b"GET /health HTTP/1.x\r\n" + rest, 400),
+                               (b"GET /health HTTP/1.2\r\n" + rest, 505), (b"GET /health HTTP/2.0\r\n" + rest, 505)):
+            self.assertEqual(statuses(self.send(head)), [expected], head)
 
     def test_as_many_fields_as_may_be(self):
         """A hundred; that no more will come is known only behind the last one's line."""

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import resource
 import signal
 import socket
 import struct
@@ -50,6 +51,12 @@ BUSY = (429, 503)
 
 def spelt(value):
     return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def memory(server, what):
+    """MiB"""
+    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text(encoding="ascii")
+    return int(status.split(f"{what}:")[1].split()[0]) / 1024
 
 
 def leave(server, pick):
@@ -232,17 +239,121 @@ class Stops(WithCrowd):
         print(f"figure: server, second signal: {len(waited)} times, ended after {max(waited) * 1000:.0f} ms at most")
 
 
+class Slow(WithCrowd):
+    """Clients that send or take a byte now and then, and many that only connect, beside one that behaves."""
+    CLIENTS, SECONDS, TIMEOUT = (200, 20, 2) if LONG else (40, 3, 1)
+
+    def server(self, *more):
+        return Server("-t", "1", "--timeout", str(self.TIMEOUT), "--max-connections", str(self.CLIENTS + 10), *more)
+
+    def well_behaved(self, server, while_):
+        """Seconds that 99 of 100 requests take at most."""
+        took = []
+        with contextlib.closing(server.connect()) as us:
+            while while_():
+                began = time.monotonic()
+                self.assertEqual(server.ask("POST", "/embed", json.dumps({"inputs": FOX}), connection=us)[2], self.expected)
+                took.append(time.monotonic() - began)
+        return sorted(took)[len(took) * 99 // 100]
+
+    def beside(self, server, slow):
+        """The same for a second alone, then until `slow` has ended; MiB that the server grew meanwhile."""
+        self.expected = server.ask("POST", "/embed", json.dumps({"inputs": FOX}))[2]
+        before, until = self.settled(server), time.monotonic() + 1
+        alone = self.well_behaved(server, lambda: time.monotonic() < until)
+        idle = memory(server, "VmRSS")
+        thread = threading.Thread(target=slow)
+        thread.start()
+        together = self.well_behaved(server, thread.is_alive)
+        thread.join()
+        grown = memory(server, "VmHWM") - idle
+        self.assertEqual(self.settled(server), before)
+        return alone, together, grown
+
+    def closed(self, s, most, sent=b""):
+        """Has the server closed the connection? Else something goes or comes."""
+        try:
+            s.send(sent)
+            return s.recv(most, socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def test_senders(self):
+        """Each is closed when a head has had its time, and comes again."""
+        ages = []
+
+        def slow():
+            end, all_ = time.monotonic() + self.SECONDS, []
+            while time.monotonic() < end:
+                for s, since in list(all_):
+                    if self.closed(s, 1 << 16, b"G"):
+                        ages.append(time.monotonic() - since)
+                        all_.remove((s, since))
+                        s.close()
+                while len(all_) < self.CLIENTS:
+                    all_.append((server.socket(), time.monotonic()))
+                time.sleep(0.2)
+            for s, _ in all_:
+                s.close()
+        with self.server() as server:
+            alone, together, grown = self.beside(server, slow)
+        self.assertGreater(len(ages), self.CLIENTS)
+        print(f"figure: server, slow senders: {self.CLIENTS} for {self.SECONDS} s, closed after {max(ages):.1f} s at most (--timeout "
+              f"{self.TIMEOUT}), {grown * 1024 / self.CLIENTS:.1f} KiB each; p99 of others {together * 1000:.1f} ms, {alone * 1000:.1f} ms without")
+        if MEASURED:
+            self.assertLess(grown * 1024 / self.CLIENTS, 32)
+
+    @unittest.skipUnless(LONG, "they have 24 seconds; scripts/check long")
+    def test_readers(self):
+        """An answer is given up when nobody has taken it for long enough, and there are only so many of them at a time.
+        (TCP's buffers would take it whole.)"""
+        body = json.dumps({"text": "a " * 60, "what": "weights"})
+        ages = []
+
+        def slow():
+            all_ = [server.connect() for _ in range(self.CLIENTS)]
+            for c in all_:
+                c.request("POST", "/attention", body)
+            since = time.monotonic()
+            while server.metric("bert_connections") > 2:  # us, and who behaves
+                ages.append(time.monotonic() - since)
+                for c in all_:
+                    self.closed(c.sock, 1)
+                time.sleep(0.5)
+            for c in all_:
+                c.close()
+        with self.server("--socket", str(self.folder / "s")) as server:
+            size = len(server.ask("POST", "/attention", body)[2])
+            alone, together, grown = self.beside(server, slow)
+        print(f"figure: server, slow readers: {self.CLIENTS} of {size} bytes, given up after {max(ages):.1f} s at most, "
+              f"{grown:.1f} MiB together; p99 of others {together * 1000:.1f} ms, {alone * 1000:.1f} ms without")
+        if MEASURED:
+            self.assertLess(grown, 64)
+
+    def test_flood(self):
+        """More connections than it has descriptors for, again and again; it is there at once behind them."""
+        with self.server() as server:
+            before = self.settled(server)
+            resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (40, 40))
+            for _ in range(100 if LONG else 5):
+                crowd = [server.socket() for _ in range(100)]
+                for s in crowd:
+                    s.close()
+            began = time.monotonic()
+            self.assertEqual(server.get("/health")[0], 200)
+            print(f"figure: server, flood: {10000 if LONG else 500} connections with 40 descriptors, "
+                  f"answers {(time.monotonic() - began) * 1000:.0f} ms behind them")
+            self.assertEqual(self.settled(server), before)
+
+
 @unittest.skipUnless(LONG, "takes a minute; scripts/check long")
 class Overload(WithCrowd):
     """Ten times as many requests as it can do, a tenth of them from clients that go away."""
     ROUNDS, SECONDS = 4, 6
     CLIENTS = 48
     BODY = json.dumps({"inputs": ["a b c " * 20] * 4})
-
-    def memory(self, server, what):
-        """MiB"""
-        status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text(encoding="ascii")
-        return int(status.split(f"{what}:")[1].split()[0]) / 1024
 
     def answers(self, server, clients, seconds, rate=None):
         """Requests that got vectors and that were made, a second: of clients that each ask again when they are answered,
@@ -276,7 +387,7 @@ class Overload(WithCrowd):
 
     def test_ten_times_too_much(self):
         with Server("-t", "1", "--isa", "ref", "--max-queue", "8") as server:
-            idle = self.memory(server, "VmRSS")
+            idle = memory(server, "VmRSS")
             self.expected = server.ask("POST", "/embed", self.BODY)[2]
             before = self.settled(server)
             rounds = []
@@ -284,7 +395,7 @@ class Overload(WithCrowd):
                 most, _ = self.answers(server, 4, self.SECONDS)
                 rounds.append((most, *self.answers(server, self.CLIENTS, self.SECONDS, 12 * most)))
             peak, held, asked = (sum(values) / self.ROUNDS for values in zip(*rounds))
-            grown = self.memory(server, "VmHWM") - idle
+            grown = memory(server, "VmHWM") - idle
             self.assertEqual(self.settled(server), before)
             self.assertEqual(server.ask("POST", "/embed", self.BODY)[2], self.expected)
         print(f"figure: server, overload: {asked / peak:.1f} times its {peak:.1f} requests a second for {self.ROUNDS * self.SECONDS} s, "

@@ -30,7 +30,8 @@ struct server {
     const char *socket; /* file to remove; NULL: none */
     buffer address;
     int listener, signals, wake;
-    int64_t accept_again; /* not before; 0: at once */
+    int64_t accept_again; /* not before, unless a connection ends; 0: at once */
+    size_t accept_below;  /* connections that there were when no more could be taken */
     int64_t drain_until;
     fd_set read, write, other; /* what libmicrohttpd waits for, then what there is */
     int top;
@@ -144,6 +145,7 @@ static void accept_some(server *s, int most) {
         if (errno == EAGAIN) return;
         /* No descriptors or no memory: somebody has to go, and until then there is no point in asking again. */
         s->accept_again = now_ns() + ACCEPT_PAUSE_NS;
+        s->accept_below = s->peers.n;
         peers_evict(&s->peers);
         return;
     }
@@ -189,8 +191,9 @@ static void watch_all(server *s, watch *w, int64_t now, int64_t *next) {
     w->n = 0;
     watch_add(w, s->signals, POLLIN);
     watch_add(w, s->wake, POLLIN);
-    if (s->accept_again > now && s->accept_again < *next) *next = s->accept_again;
-    watch_add(w, s->accept_again > now ? -1 : s->listener, POLLIN);
+    int pauses = s->accept_again > now && s->peers.n >= s->accept_below;
+    if (pauses && s->accept_again < *next) *next = s->accept_again;
+    watch_add(w, pauses ? -1 : s->listener, POLLIN);
     for (int fd = 0; fd <= s->peers.top || fd <= s->top; fd++) {
         const peer *p = &s->peers.at[fd];
         int rests = p->stage == PEER_HEAD && p->again > now;
