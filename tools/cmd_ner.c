@@ -12,10 +12,16 @@ typedef struct entities {
     buffer word;
 } entities;
 
+/* Half a window, in a small one less: each has to have a token of its own. */
+static size_t usual_stride(const head_job *j, size_t length) {
+    size_t added = bert_tokenizer_added(j->engine.tokenizer, 0), most = length > added ? length - added - 1 : 0;
+    return length / 2 < most ? length / 2 : most;
+}
+
 static int fit(head_job *j) {
     const settings *s = j->s;
     if (!s->window) return 0;
-    return head_fit_windows(j, s->window, s->stride == NO_STRIDE ? s->window / 2 : s->stride);
+    return head_fit_windows(j, s->window, s->stride == NO_STRIDE ? usual_stride(j, s->window) : s->stride);
 }
 
 static void print_entity(head_job *j, size_t i, const bert_text *text, const bert_entity *x) {

@@ -179,6 +179,10 @@ class Entities(Heads):
         windows = bert("ner", "-m", NER, "--window", "40", FOX * 5, check=0)
         self.assertEqual(windows.stderr, b"")
         self.assertGreater(lines(windows)[0]["entities"][-1]["end"], 200)
+        for window, stride in ((3, 0), (4, 1), (5, 2), (6, 3), (40, 20)):
+            usual = bert("ner", "-m", NER, "--window", str(window), FOX * 5, check=0).stdout
+            self.assertEqual(usual, bert("ner", "-m", NER, "--window", str(window), "--stride", str(stride), FOX * 5, check=0).stdout)
+        self.refused(1, "room for special tokens only", "ner", "-m", NER, "--window", "2", FOX)
         self.refused(2, "--stride needs --window", "ner", "-m", NER, "--stride", "3", "a")
         self.refused(2, "takes the place of --max-length", "ner", "-m", NER, "--window", "9", "--max-length", "9", "a")
         self.refused(2, "expected less than the window", "ner", "-m", NER, "--window", "3", "--stride", "3", "a")

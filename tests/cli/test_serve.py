@@ -487,6 +487,8 @@ class BeginningAndEnd(Case):
         self.refused(2, "found an empty one", "serve", "-m", TINY, "--socket", "")
         self.refused(2, "takes no TEXT", "serve", "-m", TINY, "text")
         self.refused(2, "--port", "serve", "-m", TINY, "--port", "70000")
+        self.refused(2, "takes the place of", "serve", "-m", TINY, "--socket", "s", "--port", "0")
+        self.refused(2, "takes the place of", "serve", "-m", TINY, "--socket", "s", "--host", "localhost")
         self.refused(2, "are called tiny-bert", "serve", "-m", TINY, "-m", TINY)
         self.refused(1, "nowhere", "serve", "-m", "nowhere")
         self.assertIn("--api-key-file", bert("serve", "--help", check=0).stdout.decode())

@@ -27,6 +27,8 @@ static limits read_limits(const settings *s) {
 
 static int check(const settings *s) {
     if (s->n_texts) return say_usage("bert serve takes no TEXT, found %s", s->texts[0]);
+    if (s->serve.socket && (s->serve.host || s->serve.port != settings_default.serve.port))
+        return say_usage("--socket takes the place of --host and --port");
     if (s->serve.max_connections > 900) return say_usage("--max-connections: at most 900");
     if (s->serve.timeout > 3600) return say_usage("--timeout: at most 3600 seconds");
     if (s->serve.max_wait > 1000) return say_usage("--max-wait: at most 1000 milliseconds");
