@@ -31,11 +31,14 @@ typedef struct edge {
     size_t row, col, cols;
 } edge;
 
-/* The lines of y that finishing these rows will write: asked for before the products, they are there behind them. */
-static void prefetch_results(const edge *e, size_t row, size_t rows) {
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < e->cols; j += LINE / sizeof(float))
-            __builtin_prefetch(e->linear->y + (e->row + row + i) * e->linear->ldy + e->col + j, 1, 2);
+/* The lines that finishing these rows will read and write: asked for before the products, there behind them. */
+static void prefetch_edge(const edge *e, size_t row, size_t rows) {
+    const bert_linear *l = e->linear;
+    for (size_t i = e->row + row; i < e->row + row + rows; i++)
+        for (size_t j = e->col; j < e->col + e->cols; j += LINE / sizeof(float)) {
+            __builtin_prefetch(l->y + i * l->ldy + j, 1, 2);
+            if (l->residual) __builtin_prefetch(l->residual + i * l->ldr + j, 0, 2);
+        }
 }
 
 /* One piece of K for all row tiles of a block. `tile` comes with everything but its rows. The last piece has an edge,
@@ -45,7 +48,7 @@ static void run_piece(const bert_kernels *kernels, bert_tile tile, size_t rows, 
     size_t row = 0;
     for (size_t i = 0; i < tiles; i++) {
         tile.rows = part_size(rows, tiles, i);
-        if (last) prefetch_results(e, row, tile.rows);
+        if (last) prefetch_edge(e, row, tile.rows);
         kernels->tile(&tile);
         if (last) kernels->finish(e->linear, tile.totals, tile.ldt, e->row + row, tile.rows, e->col, e->cols);
         row += tile.rows;
