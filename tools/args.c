@@ -41,7 +41,7 @@ static int read_count(const char *text, size_t *n) {
     return 1;
 }
 
-/* "2G", "512M", "1048576". */
+/* "2G", "512M", "1048576"; 0: not so, or as large as no count may be. */
 static int read_size(const char *text, size_t *n) {
     static const char units[] = "KMGT";
     size_t length = strlen(text);
@@ -54,7 +54,7 @@ static int read_size(const char *text, size_t *n) {
         digits[length - 1] = 0;
         shift = 10 * (int)(unit - units + 1);
     }
-    if (!read_count(digits, n) || *n == 0 || *n > (SIZE_MAX >> shift)) return 0;
+    if (!read_count(digits, n) || *n == 0 || *n > (SIZE_MAX / 2 >> shift)) return 0;
     *n <<= shift;
     return 1;
 }

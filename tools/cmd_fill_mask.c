@@ -38,7 +38,9 @@ static int fill(head_job *j) {
     const size_t n = bert_mlm_count(j->tokens, w->mask);
     for (size_t i = 0; i < j->window.n_texts; i++) {
         record *r = &j->window.records[j->window.places[i]];
-        if (!count(j, i)) snprintf(r->wrong, sizeof r->wrong, "expected a [MASK] in the text, found none");
+        if (count(j, i) || r->wrong[0]) continue;
+        snprintf(r->wrong, sizeof r->wrong, "expected a [MASK] in the text, found none%s",
+                 bert_tokens_at(j->tokens, i, 0).truncated ? " in the part that was not cut off" : "");
     }
     w->ids = need_more(w->ids, n * w->top, sizeof *w->ids);
     w->scores = need_more(w->scores, n * w->top, sizeof *w->scores);

@@ -11,6 +11,7 @@ enum { WINDOW = 384, STRIDE = 128, ANSWER = 15 };
 
 typedef struct answers {
     bert_answers_options options;
+    size_t wanted;     /* as many as the user wants: a text may have fewer */
     bert_answer *best; /* [options.top] */
 } answers;
 
@@ -21,11 +22,10 @@ static int fit(head_job *j) {
     if (!s->window && length > WINDOW) length = WINDOW;
     if (stride == NO_STRIDE) stride = length / 2 < STRIDE ? length / 2 : STRIDE;
     a->options = (bert_answers_options)BERT_ANSWERS_OPTIONS_INIT;
-    a->options.top = s->top_k ? s->top_k : 1;
+    a->wanted = s->top_k ? s->top_k : 1;
     a->options.max_tokens = s->answer_length ? s->answer_length : ANSWER;
     a->options.null_answer = s->null_answer;
     a->options.raw = s->raw;
-    a->best = need(a->options.top, sizeof *a->best);
     j->tokenize.truncation = BERT_ONLY_SECOND;
     j->tokenize.truncation_side = BERT_RIGHT;
     return head_fit_windows(j, length, stride);
@@ -39,15 +39,24 @@ static void print_answer(buffer *b, const bert_text *text, const bert_answer *x)
     buffer_print(b, ",\"start\":%u,\"end\":%u", x->start, x->end);
 }
 
+/* From each of its tokens an answer can reach as far as its window, and there may be the one that is none. */
+static size_t most_answers(const head_job *j, size_t i) {
+    const bert_answers_options *o = &((const answers *)j->own)->options;
+    const size_t longest = o->max_tokens < j->tokenize.max_length ? o->max_tokens : j->tokenize.max_length;
+    return head_count_tokens(j, i) * longest + 1;
+}
+
 static int print(head_job *j, const record *r, size_t i) {
     answers *a = j->own;
     bert_error err;
     const bert_answer none = {0, 0, 0};
     size_t n;
+    a->options.top = a->wanted < most_answers(j, i) ? a->wanted : most_answers(j, i);
+    a->best = need_more(a->best, a->options.top, sizeof *a->best);
     if (bert_answers(a->best, &n, j->head, j->logits + 2 * j->first, j->tokens, i, &a->options, &err))
         return say_failure(&err);
     print_answer(&j->line, &r->text, n ? &a->best[0] : &none);
-    if (a->options.top == 1) return 0;
+    if (a->wanted == 1) return 0;
     json_key(&j->line, "answers");
     buffer_byte(&j->line, '[');
     for (size_t k = 0; k < n; k++) {

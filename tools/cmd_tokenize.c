@@ -180,6 +180,7 @@ static int read_settings(job *j, const settings *s) {
     TRY(choose_format(j, s));
     if (s->on_error == ON_ERROR_NULL && j->shape != AS_JSONL) return say_usage("--on-error null needs --format jsonl");
     if (s->stride != NO_STRIDE && !s->max_length) return say_usage("--stride needs --max-length");
+    if (s->stride != NO_STRIDE && j->shape != AS_JSONL) return say_usage("--stride needs --format jsonl");
     *o = (bert_tokenize_options)BERT_TOKENIZE_OPTIONS_INIT;
     o->max_length = s->max_length;
     o->truncation = (bert_truncation)s->truncation;
@@ -241,7 +242,7 @@ static const option own_options[] = {
     {"model", 'm', OPTION_TEXT, AT(model), 0, "PATH",
      "a model's folder, a tokenizer.json or a vocab.txt; without it $BERT_MODEL"},
     {"stride", 0, OPTION_COUNT, AT(stride), 0, "N",
-     "with --max-length: keep what was cut off as parts that share N tokens"},
+     "with --max-length, jsonl: keep what was cut off as parts that share N tokens"},
     {"no-special-tokens", 0, OPTION_FLAG, AT(no_special_tokens), 1, NULL, "no [CLS] and [SEP]"},
     {"padding", 0, OPTION_TEXT, AT(padding), 0, "longest|N", "fill up to one length with [PAD]"},
     {"pad-to-multiple", 0, OPTION_COUNT, AT(pad_to_multiple), 1, "N", "the length is a multiple of N"},

@@ -72,6 +72,14 @@ static int write_object(head_job *j, const record *r, size_t i) {
     return sink_write(j->out, j->line.data, j->line.len);
 }
 
+/* Before results are looked for: what was cut off may be why there are none. */
+static void note_texts(head_job *j) {
+    window *w = &j->window;
+    for (size_t i = 0; i < w->n_texts; i++)
+        window_note(w, &w->records[w->places[i]], j->tokenize.overflow ? 0 : bert_tokens_at(j->tokens, i, 0).truncated,
+                    j->tokenize.max_length);
+}
+
 /* The window's records in their order, those that cannot be used among them. */
 static int write_window(head_job *j) {
     window *w = &j->window;
@@ -79,9 +87,6 @@ static int write_window(head_job *j) {
     for (size_t k = 0, i = 0; k < w->n; k++) {
         record *r = &w->records[k];
         const int is_text = i < w->n_texts && w->places[i] == k;
-        if (is_text && !r->wrong[0])
-            window_note(w, r, j->tokenize.overflow ? 0 : bert_tokens_at(j->tokens, i, 0).truncated,
-                        j->tokenize.max_length);
         TRY(r->wrong[0] ? window_report(w, r, j->out) : write_object(j, r, i));
         if (!is_text) continue;
         j->first += j->task->count(j, i);
@@ -96,6 +101,7 @@ static int work_on_window(head_job *j) {
     for (size_t k = 0; j->task->take && k < w->n; k++)
         if (!w->records[k].wrong[0]) j->task->take(j, &w->records[k]);
     TRY(window_tokenize(w, &j->tokens, j->engine.tokenizer, &j->tokenize));
+    note_texts(j);
     if (w->n_texts) TRY(j->task->run(j));
     TRY(write_window(j));
     return sink_flush(j->out);

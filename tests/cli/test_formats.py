@@ -214,6 +214,8 @@ class Tokenize(Case):
         self.assertEqual([part["tokens"][1:-1] for part in [line, *line["overflowing"]]], [["a", "b"], ["b", "c"], ["c", "d"]])
         self.assertEqual(list(line["overflowing"][0]), ["ids", "tokens", "type_ids", "attention_mask", "special_tokens_mask", "offsets"])
         self.assertEqual(json.loads(self.tokenize("--max-length", "9", "--stride", "0", "a"))["overflowing"], [])
+        for shape in ("ids", "text"):  # they have no place for what is cut off
+            self.refused(2, "--stride needs --format jsonl", "tokenize", "-m", TINY, "--max-length", "4", "--stride", "1", "--format", shape, "a b c d")
         bad = bert("tokenize", "-m", TINY, "--max-length", "4", "--stride", "3", stdin="a b c d\n", check=1)
         self.assertRegex(bad.stderr.decode(), "^bert: stdin: line 1: .*stride")
 

@@ -97,6 +97,17 @@ class Masks(Heads):
         (found,) = lines(done)
         self.assertEqual((found["text"], found["pair"]), ("a [MASK]", "[MASK] b"))
         self.assertEqual([m["position"] for m in found["masks"]], [2, 4])
+        args = ("fill-mask", "-m", TINY, "--max-length", "4", "a b c [MASK]", "[MASK] a b c")
+        done = bert(*args, check=1)
+        self.assertEqual(done.stderr.decode().splitlines(), [
+            "bert: warning: text 1: truncated to 4 tokens, 2 were cut off",
+            "bert: warning: text 2: truncated to 4 tokens, 2 were cut off",
+            "bert: text 1: expected a [MASK] in the text, found none in the part that was not cut off",
+            "bert: warning: 2 texts were truncated"])
+        self.assertEqual([x["text"] for x in lines(done)], ["[MASK] a b c"])
+        done = bert(*args, "--strict", check=1)
+        self.assertEqual(done.stderr.decode().splitlines(), [f"bert: text {i}: truncated to 4 tokens, 2 were cut off" for i in (1, 2)])
+        self.assertEqual(done.stdout, b"")
         (many,) = lines(bert("fill-mask", "-m", TINY, "--top-k", "9999", "[MASK]", check=0))
         self.assertEqual(sorted(x["id"] for x in many["masks"][0]["top"]), list(range(3005)))
         self.assertAlmostEqual(sum(x["score"] for x in many["masks"][0]["top"]), 1, delta=1e-5)
@@ -226,6 +237,14 @@ class Answers(Heads):
             ratio = found["answers"][spans.index(x)]["score"] / found["score"]
             self.assertAlmostEqual(math.exp(x["score"] - spans[0]["score"]), ratio, delta=1e-5)
 
+    def test_as_many_as_there_are(self):
+        """No memory is asked for what is not there: 7 tokens of context have 7·8/2 spans, of words as of letters."""
+        args = ("qa", "-m", QA, "--null-answer", "--pair", "a b c d e f g", "who")
+        (found,) = lines(bert(*args, "--top-k", "1000000000000", check=0))
+        self.assertEqual(len(found["answers"]), 29)
+        (every,) = lines(bert(*args, "--top-k", str(2 ** 63 - 1), "--max-answer-length", str(2 ** 63 - 1), check=0))
+        self.assertEqual(every, found)
+
     def test_refuses(self):
         self.refused(1, "expected a pair", "qa", "-m", QA, "a")
         self.refused(2, "expected less than the window", "qa", "-m", QA, "--window", "9", "--stride", "9", "--pair", "b", "a")
@@ -243,6 +262,20 @@ class All(Heads):
             texts = [line, line.replace("a", "the quick brown a").replace("who", "who is it, and why,"), line]
             together = bert(name, "-m", folder, stdin="".join(texts), check=0).stdout
             self.assertEqual(together, b"".join(bert(name, "-m", folder, "-t", "1", stdin=t, check=0).stdout for t in texts))
+
+    def test_what_is_cut_off_is_said(self):
+        """64 of 102 tokens are left, or of 103 in a pair; answers are looked for in windows, and nothing is cut off."""
+        long = "a " * 98
+        for name, text, said in (("fill-mask", f"[MASK] a {long}", 38), ("nsp", f"b\t{long}a", 39), ("classify", f"a a {long}", 38),
+                                 ("ner", f"a a {long}", 38), ("rerank", f"{long}a", 39), ("qa", f"who\t{long}", None)):
+            folder = RERANKER if name == "rerank" else self.COMMANDS[name][0]
+            args = (name, "-m", folder, *(["b"] if name == "rerank" else []))
+            done = bert(*args, stdin=text + "\n", check=0)
+            warned = f"stdin: line 1: truncated to 64 tokens, {said} were cut off\n"
+            self.assertEqual(done.stderr.decode(), "bert: warning: " + warned if said else "")
+            strict = bert(*args, "--strict", stdin=text + "\n", check=1 if said else 0)
+            self.assertEqual(strict.stderr.decode(), "bert: " + warned if said else "")
+            self.assertEqual(strict.stdout, b"" if said else done.stdout)
 
     def test_ids_and_bad_lines(self):
         for name, (folder, line) in self.COMMANDS.items():

@@ -1,5 +1,6 @@
 """Sentence models and long texts at the command line: prompts, modules, encode and attention in windows."""
 import json
+import math
 import pathlib
 import shutil
 import struct
@@ -43,6 +44,15 @@ class Prompts(Case):
         self.close_to(self.vectors("--prompt", "passage"), "passage")
         self.close_to(self.vectors("--prompt", "passage", "--dim", "5"), "passage", 5)
         self.close_to(self.vectors("--no-prompt"), "none")
+
+    def test_a_cut_vector_is_normalized_only_if_asked(self):
+        """The folder has no Normalize module: sentence-transformers only cuts, and so the golden vectors have other lengths."""
+        cut = self.vectors("--dim", "5")
+        self.close_to(cut, None, 5)
+        for row, found in zip(cut, self.vectors("--dim", "5", "--normalize"), strict=True):
+            self.assertGreater(math.hypot(*row), 1.5)
+            for x, y in zip(found, row, strict=True):
+                self.assertAlmostEqual(x, y / math.hypot(*row), delta=1e-6)
 
     def test_the_same_where_tensors_are_written_too(self):
         done = bert("encode", "-m", str(SENTENCE / "prompts"), "--what", "embedding,last_hidden_state", "The cat sat on the mat.",

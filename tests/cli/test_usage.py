@@ -28,6 +28,9 @@ class Usage(Case):
         self.refused(2, "expected one of", "encode", "--pooling=sum")
         self.refused(2, "--jsonl takes no value", "encode", "--jsonl=1")
         self.refused(2, "--max-mem 3X", "encode", "--max-mem", "3X")
+        for size in (f"{2 ** 23}T", f"{2 ** 33}G", f"{2 ** 63}", f"{2 ** 24}T", "99999999999999999999K", "0", "0K", "-1", "K", ""):
+            self.refused(2, f"--max-line {size}: expected a size", "encode", "--max-line", size)
+        self.assertEqual(len(bert("encode", "-m", TINY, "--max-line", f"{2 ** 23 - 1}T", stdin="a\n", check=0).stdout.splitlines()), 1)
         self.refused(2, "--format htm: expected one of json, npz, safetensors, bertviz, html", "attention", "-m", TINY, "--format", "htm", FOX)
         self.refused(2, r"the ending \.htm: expected one of", "attention", "-m", TINY, "-o", "x.htm", FOX)
         self.refused(2, "holds one kind of tensor", "encode", "-m", TINY, "--format", "npy", "--what", "embedding,last_hidden_state", FOX)
