@@ -18,7 +18,7 @@ double bench_fma_peak(bert_isa isa, const bert_workers *workers);
  * weight once; caches that hold n bytes count. */
 double bench_read_rate(size_t n, const bert_workers *workers);
 
-/* bench_tokenizer.c: adds the figures of `bert bench --tokenizer` to `out`. */
-int bench_tokenizer(buffer *out, const settings *s);
+/* bench_tokenizer.c: adds the figures of `bert bench --tokenizer` to `out`, as text or as JSON. */
+int bench_tokenizer(buffer *out, const settings *s, int as_json);
 
 #endif

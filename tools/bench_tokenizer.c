@@ -24,6 +24,7 @@ typedef struct slice {
 
 typedef struct job {
     const settings *s;
+    int as_json;
     bert_pool *pool;
     const bert_workers *workers;
     bert_tokenizer *tokenizer;
@@ -168,7 +169,7 @@ static int time_texts(job *j, size_t repeat) {
 
 static void print(const job *j, buffer *out) {
     double megabytes = (double)j->bytes.len / 1e6;
-    if (j->s->json) {
+    if (j->as_json) {
         buffer_text(out, "[{");
         json_key(out, "mb_per_s");
         json_double(out, megabytes / j->seconds);
@@ -204,8 +205,8 @@ static int work(job *j, buffer *out) {
     return 0;
 }
 
-int bench_tokenizer(buffer *out, const settings *s) {
-    job j = {.s = s};
+int bench_tokenizer(buffer *out, const settings *s, int as_json) {
+    job j = {.s = s, .as_json = as_json};
     int status = work(&j, out);
     for (int i = 0; j.slices && i < j.threads; i++) bert_tokens_close(&j.slices[i].result);
     free(j.slices);

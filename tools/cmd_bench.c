@@ -9,10 +9,11 @@
 #include "commands.h"
 #include "engine.h"
 #include "json_out.h"
-#include "output/sink.h"
+#include "output/writer.h"
 #include "say.h"
 
 enum { MAX_SHAPES = 64, DEFAULT_REPEAT = 10 };
+static const writer_kind *const formats[] = {&writer_text, &writer_json, NULL};
 static const char default_shapes[] = "1x8,1x32,1x128,1x512,8x128,32x32";
 
 typedef struct shape {
@@ -24,6 +25,7 @@ typedef struct shape {
 
 typedef struct job {
     const settings *s;
+    int as_json;
     engine engine;
     const bert_workers *workers;
     int threads;
@@ -204,14 +206,18 @@ static int bench_model(job *j) {
     j->threads = j->workers ? j->workers->width : 1;
     TRY(check_shapes(j));
     TRY(measure(j));
-    (s->json ? print_json : print_text)(j);
+    (j->as_json ? print_json : print_text)(j);
     return 0;
 }
 
 static int work(job *j) {
+    const settings *s = j->s;
+    const writer_kind *kind;
     sink *out;
-    TRY(sink_open(&out, j->s->output));
-    int status = j->s->tokenizer ? bench_tokenizer(&j->out, j->s) : bench_model(j);
+    TRY(writer_choose(&kind, formats, s->json ? "json" : s->format, s->output));
+    j->as_json = kind == &writer_json;
+    TRY(sink_open(&out, s->output));
+    int status = s->tokenizer ? bench_tokenizer(&j->out, s, j->as_json) : bench_model(j);
     if (!status) status = sink_write(out, j->out.data, j->out.len);
     if (!status) return sink_finish(&out);
     sink_abandon(&out);
@@ -233,10 +239,10 @@ static const option own_options[] = {
     {"tokenizer", 0, OPTION_TEXT, AT(tokenizer), 0, "PATH",
      "measure a tokenizer instead (a folder, a tokenizer.json or a vocab.txt) on the lines of TEXTFILE (-: stdin); "
      "without TEXTFILE on made-up text"},
-    {"json", 0, OPTION_FLAG, AT(json), 1, NULL, "figures as JSON"},
-    {"output", 'o', OPTION_TEXT, AT(output), 0, "FILE", "write there instead of stdout"},
+    {"json", 0, OPTION_FLAG, AT(json), 1, NULL, "figures as JSON, --format json"},
     {0}};
-static const option *const options[] = {own_options, options_model, options_tokenizer_file, NULL};
-const command command_bench = {"bench",      "How fast a model, or a tokenizer, is on this machine.",
+static const option *const options[] = {own_options, options_model, options_tokenizer_file, options_output, NULL};
+const command command_bench = {"bench",      "How fast a model, or a tokenizer, is on this machine. "
+                                        "Formats: text, json.",
                                "[TEXTFILE]", "bert bench -m models/all-MiniLM-L6-v2 --shapes 1x8,8x128 --repeat 20",
                                options,      run};

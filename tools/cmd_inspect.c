@@ -6,9 +6,11 @@
 #include "engine.h"
 #include "inspect_file.h"
 #include "json_out.h"
-#include "output/sink.h"
+#include "output/writer.h"
 #include "say.h"
 #include "utf8.h"
+
+static const writer_kind *const formats[] = {&writer_text, &writer_json, NULL};
 
 typedef struct job {
     const settings *s;
@@ -282,7 +284,8 @@ static void print_assumed(job *j) {
     const bert_tokenizer *tokenizer = bert_pipeline_tokenizer(j->pipeline);
     bert_tokenizer_said said = bert_tokenizer_file_lengths(tokenizer);
     if (j->info.is_decoder)
-        buffer_text(b, "decoder     causal; no sentence vectors, only `bert attention` runs it\n");
+        buffer_text(b,
+                    "decoder     causal, no sentence vectors; only `bert attention` and `bert verify` run decoders\n");
     else
         print_vectors(b, &p);
     print_prompts(b, j->pipeline, &p);
@@ -334,11 +337,11 @@ static int inspect(job *j, const char *path, const bert_notes *notes) {
 static int work(job *j) {
     const settings *s = j->s;
     const char *path;
+    const writer_kind *kind;
     sink *out;
     bert_notes notes = {j, keep_note};
-    j->as_json = s->format && strcmp(s->format, "json") == 0;
-    if (s->format && !j->as_json && strcmp(s->format, "text") != 0)
-        return say_usage("--format %s: expected text or json", s->format);
+    TRY(writer_choose(&kind, formats, s->format, s->output));
+    j->as_json = kind == &writer_json;
     if (s->n_texts > 1) return say_usage("inspect takes one folder or file, found %zu", s->n_texts);
     if (s->n_texts)
         path = s->texts[0];
@@ -374,7 +377,8 @@ static const option own_options[] = {
 static const option *const options[] = {own_options, options_tokenizer_file, options_output, NULL};
 const command command_inspect = {
     "inspect",
-    "What a model's folder holds, what is missing or not used, what will be assumed; or whether one file is sound.",
+    "What a model's folder holds, what is missing or not used, what will be assumed; or whether one file is sound. "
+    "Formats: text, json.",
     "[PATH]",
     "bert inspect models/all-MiniLM-L6-v2",
     options,

@@ -63,6 +63,11 @@ class Ablate(Case):
         inner = found["tokens"].index("[SEP]")
         self.assertNotIn(inner, [e["index"] for e in found["token_effects"]])
         self.assertEqual(ablate(stdin=f"{WORDS}\tis lazy\n"), found)
+        for text_id in ('"a\\u0041"', "1e2", '{"n": [1, null]}'):
+            record = f'{{"pair": "is lazy", "id": {text_id}, "text": "{WORDS}"}}'
+            with_id = bert("ablate", "-m", TINY, "--jsonl", stdin=record, check=0).stdout.decode()
+            self.assertTrue(with_id.startswith(f'{{"id":{text_id},"text":'), with_id[:80])
+            self.assertEqual(json.loads(with_id), {**found, "id": json.loads(text_id)})
         out = self.folder / "out.json"
         bert("ablate", "-m", TINY, "-o", str(out), "--pair", "is lazy", WORDS, check=0)
         self.assertIn('"rank_correlation"', out.read_text())

@@ -31,6 +31,17 @@ class Model(unittest.TestCase):
         rows = bert("bench", "-m", TINY, "--shapes", "1x8,2x4", "--repeat", "1", check=0).stdout.decode().splitlines()
         self.assertEqual([row.split()[0] for row in rows[-2:]], ["1x8", "2x4"])
 
+    def test_ending_or_format_decides(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for what in (("-m", TINY, "--shapes", "1x4"), ("--tokenizer", TINY)):
+                for name, more, is_json in (("x.json", (), True), ("x.txt", (), False), ("x", (), False),
+                                            ("x.txt", ("--format", "json"), True), ("x.json", ("--format", "text"), False)):
+                    path = pathlib.Path(folder, name)
+                    bert("bench", "--repeat", "1", *what, "-o", str(path), *more, check=0)
+                    self.assertEqual(path.read_text().startswith("[{"), is_json, (what, name, more))
+                done = bert("bench", *what, "-o", str(pathlib.Path(folder, "x.csv")), check=2)
+                self.assertIn(b"the ending .csv: expected one of text, json", done.stderr)
+
     def test_wrong_shapes_are_refused(self):
         for shapes in ("", "8", "1x", "x8", "0x8", "1x8,", "1x8;2x8", "-1x8", "1x99999999999"):
             with self.subTest(shapes):

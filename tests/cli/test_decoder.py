@@ -1,4 +1,4 @@
-"""Decoders: only attention runs them, over a memory that a npy file gives."""
+"""Decoders: only attention and verify run them, over a memory that a npy file gives."""
 import json
 import struct
 
@@ -93,7 +93,11 @@ class Decoder(Case):
         self.refused(1, "Tm, hidden_size", "verify", "-m", DECODER, "--memory", narrow, "--against", str(dump))
 
     def test_inspect(self):
-        self.assertIn(b"causal", bert("inspect", "-m", DECODER, check=0).stdout)
+        said = bert("inspect", "-m", DECODER, check=0).stdout.decode()
+        only = "only `bert attention` and `bert verify` run decoders"
+        self.assertIn("causal", said)
+        self.assertIn(only, said)
+        self.refused(1, only, "encode", "-m", DECODER, "a")
         found = json.loads(bert("inspect", "-m", DECODER, "--format", "json", check=0).stdout)
         self.assertTrue(found["config"]["is_decoder"])
         self.assertNotIn("pooling", found["assumed"])

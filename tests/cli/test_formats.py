@@ -255,6 +255,19 @@ class Inspect(Case):
         sharded = json.loads(bert("inspect", model("tiny-bert-sharded"), "--format", "json", check=0).stdout)
         self.assertTrue(any("pooler" in name for name in sharded["missing"]))
 
+    def test_ending_decides(self):
+        for path, name in ((TINY, "parameters"), (f"{TINY}/config.json", "kind")):
+            out = self.folder / "x.json"
+            bert("inspect", path, "-o", str(out), check=0)
+            self.assertIn(name, json.loads(out.read_text()))
+            out = self.folder / "x.txt"
+            bert("inspect", path, "-o", str(out), check=0)
+            self.assertEqual(out.read_bytes(), bert("inspect", path, check=0).stdout)
+            bert("inspect", path, "-o", str(out), "--format", "json", check=0)
+            self.assertIn(name, json.loads(out.read_text()))
+            self.refused(2, r"the ending \.csv: expected one of text, json$", "inspect", path, "-o", str(self.folder / "x.csv"))
+        self.refused(2, "--format npz: expected one of text, json$", "inspect", TINY, "--format", "npz")
+
     def test_files(self):
         for name, kind in (("model.safetensors", "safetensors"), ("config.json", "config"), ("tokenizer.json", "tokenizer"), ("vocab.txt", "vocab")):
             done = bert("inspect", f"{TINY}/{name}", "--format", "json", check=0)
