@@ -15,7 +15,6 @@ enum { HELP_COLUMN = 31 };
 const settings settings_default = {.normalize = -1,
                                    .stride = NO_STRIDE,
                                    .tolerance = 1e-4,
-                                   .top = 5,
                                    .max_line = MAX_LINE,
                                    .serve = {.port = 8080, .max_wait = 2}};
 

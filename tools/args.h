@@ -28,10 +28,10 @@ typedef struct settings {
     int silence;         /* bert_silence */
     int aggregation;     /* bert_aggregation */
     int raw, null_answer;
-    size_t top_k; /* results of a head */
+    size_t top_k; /* results of a head, words of the logit lens */
     size_t answer_length, window; /* tokens */
     const char *memory; /* npy [Tm, H]: what a decoder attends to */
-    size_t keep, top; /* words of the logit lens */
+    size_t keep;
     double min_weight;
     const char *prompt; /* its name */
     int no_prompt;

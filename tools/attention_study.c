@@ -15,6 +15,22 @@ typedef struct numbers {
 } numbers;
 enum { ROLLOUT, NORMS, BLOCK_NORMS, DISTANCE, ENTROPY };
 
+int study_has_rows(const int *studies) {
+    return studies[DISTANCE] || studies[ENTROPY];
+}
+
+int study_chooses_heads(const int *sites, const int *studies) {
+    int any = studies[NORMS] || study_has_rows(studies);
+    for (int i = 0; i < SITES; i++) any |= sites[i] && site_has_heads(site_names[i].site);
+    return any;
+}
+
+int study_chooses_layers(const int *sites, const int *studies) {
+    int any = studies[NORMS] || studies[BLOCK_NORMS] || study_has_rows(studies);
+    for (int i = 0; i < SITES; i++) any |= sites[i] && !site_comes_once(site_names[i].site);
+    return any;
+}
+
 /* Keeps the planes of x [n, floats] that are wanted, one behind the other; returns how many. */
 static size_t keep_planes(float *x, size_t n, size_t floats, const char *keep) {
     size_t kept = 0;
@@ -46,27 +62,31 @@ static int write_layers(const numbers *n, int which, const char *layers, const c
     return status;
 }
 
-/* `heads` [L, A]: which are wanted, `kept` of each layer. */
-static int write_heads(const numbers *n, int which, const char *heads, size_t kept) {
-    tensor t = {study_names[which], TENSOR_F32, 2, {n->L, kept}, n->x[which], 1};
-    keep_planes(n->x[which], n->L * n->A, 1, heads);
+static size_t count(const char *keep, size_t n) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) kept += keep[i] != 0;
+    return kept;
+}
+
+static int write_table(const numbers *n, int which, const char *layers, const char *heads) {
+    float *x = n->x[which];
+    tensor t = {study_names[which], TENSOR_F32, 2, {count(layers, n->L), count(heads, n->A)}, x, 1};
+    size_t rows = keep_planes(x, n->L, n->A, layers);
+    for (size_t l = 0; l < rows; l++) {
+        keep_planes(x + l * n->A, n->A, 1, heads);
+        memmove(x + l * t.dim[1], x + l * n->A, t.dim[1] * sizeof *x);
+    }
     return writer_tensor(n->w, &t);
 }
 
 static int write_numbers(const numbers *n, const char *layers, const char *heads) {
-    char *all_heads = need(n->L, n->A); /* [L, A]: the same heads in every layer */
     tensor rollout = {"rollout", TENSOR_F32, 3, {1, n->T, n->T}, n->x[ROLLOUT], 0};
-    size_t kept = 0;
-    int status = 0;
-    for (size_t a = 0; a < n->A; a++) kept += heads[a] != 0;
-    for (size_t l = 0; l < n->L; l++) memcpy(all_heads + l * n->A, heads, n->A);
-    if (n->x[ROLLOUT]) status = writer_tensor(n->w, &rollout);
-    if (!status && n->x[NORMS]) status = write_layers(n, NORMS, layers, heads);
-    if (!status && n->x[BLOCK_NORMS]) status = write_layers(n, BLOCK_NORMS, layers, heads);
-    if (!status && n->x[DISTANCE]) status = write_heads(n, DISTANCE, all_heads, kept);
-    if (!status && n->x[ENTROPY]) status = write_heads(n, ENTROPY, all_heads, kept);
-    free(all_heads);
-    return status;
+    if (n->x[ROLLOUT]) TRY(writer_tensor(n->w, &rollout));
+    if (n->x[NORMS]) TRY(write_layers(n, NORMS, layers, heads));
+    if (n->x[BLOCK_NORMS]) TRY(write_layers(n, BLOCK_NORMS, layers, heads));
+    if (n->x[DISTANCE]) TRY(write_table(n, DISTANCE, layers, heads));
+    if (n->x[ENTROPY]) TRY(write_table(n, ENTROPY, layers, heads));
+    return 0;
 }
 
 int study_write(writer *w, const engine *e, const sequence *q, const int *wanted, const char *layers,

@@ -3,13 +3,20 @@
 #define ATTENTION_STUDY_H
 
 #include "results.h"
+#include "sites.h"
 
 enum { STUDIES = 5 };
 extern const char *const study_names[STUDIES]; /* as --what and files call them */
 
+/* Of what is wanted, by place in site_names and in study_names: has any heads, or layers, to choose from? */
+int study_chooses_heads(const int *sites, const int *studies);
+int study_chooses_layers(const int *sites, const int *studies);
+/* Is any a table with a row for each layer? */
+int study_has_rows(const int *studies);
+
 /* Runs the text once more and writes the tensors that are wanted (by place in study_names): rollout [1, T, T],
  * norms.{l} [1, A, T, T], block_norms.{l} [1, T, T], distance and entropy [L, A]. `heads` [A] and `layers` [L]: those
- * that are kept; distance and entropy keep all layers. */
+ * that are kept. */
 int study_write(writer *w, const engine *e, const sequence *q, const int *wanted, const char *layers,
                 const char *heads);
 

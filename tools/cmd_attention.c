@@ -4,6 +4,7 @@
 
 #include "attention_lens.h"
 #include "attention_study.h"
+#include "attention_view.h"
 #include "commands.h"
 #include "engine.h"
 #include "memory.h"
@@ -14,6 +15,7 @@
 static const writer_kind *const formats[] = {&writer_json, &writer_npz, &writer_safetensors, &writer_bertviz,
                                             &writer_html, NULL};
 
+enum { TOP = 5 };
 enum { SMALL_PAGE = 5800000 }; /* bytes of data: 8 MB with base64 and the page itself */
 
 typedef struct job {
@@ -29,7 +31,7 @@ typedef struct job {
     size_t memory_start[2];
     char *heads;      /* [A]: those that are kept */
     char *layers;     /* [L] */
-    buffer head_list; /* the same as JSON, when not all */
+    buffer head_list, layer_list; /* the same as JSON, when not all */
     input input;
     window window;
     bert_tokens *tokens;
@@ -44,28 +46,9 @@ typedef struct job {
     int status;    /* of the writer, while the pass runs */
 } job;
 
-/* --view: what stands behind # in the page's address, a view and then pairs that it knows. */
-static int read_view(job *j) {
-    static const char *const first[] = {"head", "model", "neuron", "map", NULL};
-    static const char *const keys[] = {"layer", "head", "heads", "token", "text", "beside", "filter", "hide",
-                                       "words", "sort",  "min",   "open",  "theme", NULL};
-    const char *view = j->s->view;
-    for (const char *at = view; at; at = *at ? at + 1 : NULL) {
-        size_t n = strcspn(at, ","), name = at == view ? n : strcspn(at, "=");
-        const char *const *word = at == view ? first : keys;
-        while (*word && (strlen(*word) != name || memcmp(*word, at, name) != 0)) word++;
-        if (!*word || (at != view && name >= n))
-            return say_usage("--view %s: expected head, model, neuron or map, then pairs as in the page's address: "
-                             "map,layer=3,head=5", view);
-        at += n;
-    }
-    return 0;
-}
-
 static int read_page(job *j) {
     const settings *s = j->s;
-    if (j->kind == &writer_html) return read_view(j);
-    if (s->view || s->keep || s->min_weight > 0)
+    if (j->kind != &writer_html && (s->view || s->keep || s->min_weight > 0))
         return say_usage("--view, --keep and --min-weight are for the page (-o FILE.html), found the format %s",
                          j->kind->name);
     return 0;
@@ -106,8 +89,10 @@ static int read_compare(const settings *s) {
     static const writer_kind *const json_only[] = {&writer_json, NULL};
     const writer_kind *kind;
     if (s->n_texts || s->ids) return say_usage("--compare FILE takes the place of TEXT and --ids");
-    if (s->layers || s->heads || s->memory || s->window)
-        return say_usage("--compare takes no --layers, --heads, --memory or --window");
+    if (s->layers || s->heads || s->memory || s->window || s->top_k)
+        return say_usage("--compare takes no --layers, --heads, --memory, --window or --top-k");
+    if (s->view || s->keep || s->min_weight > 0)
+        return say_usage("--view, --keep and --min-weight are for the page, which --compare does not write");
     return writer_choose(&kind, json_only, s->format, s->output);
 }
 
@@ -120,12 +105,25 @@ static int page_can_show(const job *j) {
     return j->wanted[SITE_WEIGHTS] && j->wanted[SITE_QUERY] == j->wanted[SITE_KEY] && !others;
 }
 
+/* An option that would change nothing is a mistake. */
+static int read_choices(const job *j) {
+    const settings *s = j->s;
+    const char *what = s->what ? s->what : "weights";
+    if (s->top_k && !j->wants_lens) return say_usage("--top-k needs --what logit_lens, found %s", what);
+    if (s->heads && !study_chooses_heads(j->wanted, j->wanted_studies))
+        return say_usage("--heads %s: nothing of --what %s is of single heads", s->heads, what);
+    if (s->layers && !j->wants_lens && !study_chooses_layers(j->wanted, j->wanted_studies))
+        return say_usage("--layers %s: nothing of --what %s is of single layers", s->layers, what);
+    return 0;
+}
+
 static int read_settings(job *j) {
     const settings *s = j->s;
-    if (s->compare) return read_compare(s);
     TRY(engine_check_window(s));
+    if (s->compare) return read_compare(s);
     TRY(writer_choose(&j->kind, formats, s->format, s->output));
     TRY(read_what(j));
+    TRY(read_choices(j));
     TRY(read_page(j));
     if (j->kind == &writer_html && !page_can_show(j))
         return say_usage("the page shows weights, or weights,query,key, found --what %s", s->what);
@@ -157,21 +155,19 @@ static int read_heads(job *j) {
     size_t n = j->engine.info.heads;
     j->heads = need(n, 1);
     TRY(args_indices(j->heads, n, j->s->heads, "heads"));
-    if (!memchr(j->heads, 0, n)) return 0;
-    for (size_t a = 0; a < n; a++)
-        if (j->heads[a]) buffer_print(&j->head_list, j->head_list.len ? ",%zu" : "[%zu", a);
-    buffer_text(&j->head_list, "]");
-    buffer_byte(&j->head_list, 0);
-    j->known.heads = j->head_list.data;
+    j->known.heads = results_choice(&j->head_list, j->heads, n);
     return 0;
 }
 
-/* Likewise the layers, for what has one result a layer; hidden states have one more. */
+/* Likewise the layers of studies; what has a tensor for each layer has their numbers in its names. */
 static int read_layers(job *j) {
+    size_t n = j->engine.info.layers;
     int studied = 0;
     for (int i = 0; i < STUDIES; i++) studied |= j->wanted_studies[i];
-    j->layers = need(j->engine.info.layers, 1);
-    return args_indices(j->layers, j->engine.info.layers, studied ? j->s->layers : NULL, "layers");
+    j->layers = need(n, 1);
+    TRY(args_indices(j->layers, n, studied ? j->s->layers : NULL, "layers"));
+    if (study_has_rows(j->wanted_studies)) j->known.layers = results_choice(&j->layer_list, j->layers, n);
+    return 0;
 }
 
 static int write_view(void *user, const bert_view *view) {
@@ -220,7 +216,7 @@ static int make_taps(job *j) {
     for (int i = 0; i < SITES; i++)
         if (j->wanted[i]) TRY(add_taps(j, site_names[i].site, write_view));
     if (!j->wants_lens) return 0;
-    TRY(lens_open(&j->lens, &j->engine, j->s->top));
+    TRY(lens_open(&j->lens, &j->engine, j->s->top_k ? j->s->top_k : TOP));
     return add_taps(j, BERT_SITE_HIDDEN_STATES, write_lens);
 }
 
@@ -310,6 +306,7 @@ static int work(job *j) {
     TRY(sink_open(&j->out, s->output));
     TRY(engine_open(&j->engine, s, (s->ids ? ENGINE_MODEL : ENGINE_PIPELINE) | ENGINE_DECODERS));
     if (s->compare) return compare(j);
+    if (s->view) TRY(view_check(s->view, &j->engine.info));
     TRY(engine_model_path(s, &j->known.model));
     j->known.keep = s->keep;
     j->known.min_weight = s->min_weight;
@@ -340,6 +337,7 @@ static int run(const settings *s) {
     window_close(&j.window);
     input_close(&j.input);
     buffer_close(&j.head_list);
+    buffer_close(&j.layer_list);
     buffer_close(&j.token_list);
     buffer_close(&j.name);
     free(j.sequences);
@@ -359,7 +357,7 @@ static const option own_options[] = {
      "type_embeddings; value_output, head_output (through W_O, by heads), attention_output, attention_sum (before "
      "LayerNorm), ffn_pre, ffn_post (activation), ffn_output, ffn_sum; rollout, norms, block_norms, distance, entropy "
      "(nats); logit_lens (words that each layer would say); page: weights,query,key"},
-    {"top-k", 0, OPTION_COUNT, AT(top), 1, "K", "words a token of the logit lens; default 5"},
+    {"top-k", 0, OPTION_COUNT, AT(top_k), 1, "K", "words a token of the logit lens; default 5"},
     {"compare", 0, OPTION_TEXT, AT(compare), 0, "FILE",
      "instead of a text: mean and spread of every head's distance and entropy over the texts of FILE (json)"},
     {"layers", 0, OPTION_TEXT, AT(layers), 0, "LIST", "0,5 or -1 or all (default)"},

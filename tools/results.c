@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "say.h"
 #include "token_list.h"
@@ -58,6 +59,15 @@ int results_facts(facts *known, const engine *e, const writer_kind *kind) {
     if (!(kind->can & WRITES_METADATA)) return 0;
     snprintf(known->numerics, sizeof known->numerics, "%u", bert_numerics());
     return bert_model_hash(e->model, known->weights_hash, &err) ? say_failure(&err) : 0;
+}
+
+const char *results_choice(buffer *b, const char *keep, size_t n) {
+    if (!memchr(keep, 0, n)) return NULL;
+    for (size_t i = 0; i < n; i++)
+        if (keep[i]) buffer_print(b, b->len ? ",%zu" : "[%zu", i);
+    buffer_text(b, "]");
+    buffer_byte(b, 0);
+    return b->data;
 }
 
 static int write_integers(writer *w, const char *name, const int32_t *x, int64_t otherwise, size_t n) {

@@ -25,6 +25,9 @@ int sequences_make(sequence **all, size_t *n, window *w, bert_tokens **tokens, c
 /* What the files say about all texts; reads the weights for their hash if the format wants it. */
 int results_facts(facts *known, const engine *e, const writer_kind *kind);
 
+/* The numbers below n that are kept as a JSON list in b; NULL: all are. */
+const char *results_choice(buffer *b, const char *keep, size_t n);
+
 /* Begins a text in the writer: its tokens, and input_ids, token_type_ids and attention_mask where the format has them.
  * `tokens_json` keeps the list that `text` points to until the end. */
 int results_begin(writer *w, about *text, buffer *tokens_json, const sequence *q, const bert_tokens *tokens,

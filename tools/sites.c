@@ -29,6 +29,11 @@ int site_comes_once(bert_site site) {
     return site == BERT_SITE_WORD || site == BERT_SITE_POSITION || site == BERT_SITE_TYPE;
 }
 
+int site_has_heads(bert_site site) {
+    return (site >= BERT_SITE_QUERY && site <= BERT_SITE_CONTEXT) || site == BERT_SITE_VALUE_OUTPUT ||
+           site == BERT_SITE_HEAD_OUTPUT || site == BERT_SITE_CROSS_WEIGHTS || site == BERT_SITE_CROSS_SCORES;
+}
+
 size_t site_layers(bert_site site, const bert_model_info *info) {
     if (site_comes_once(site)) return 1;
     return site == BERT_SITE_HIDDEN_STATES ? info->layers + 1 : info->layers;

@@ -21,6 +21,8 @@ extern const site_name site_names[SITES + 1];
 size_t site_layers(bert_site site, const bert_model_info *info);
 /* Such a site's tensor has no number. */
 int site_comes_once(bert_site site);
+/* Its views are [A, …]. */
+int site_has_heads(bert_site site);
 
 /* Copies the view into x, contiguous, with only the heads that are wanted (NULL: all) where it has heads, and fills
  * the shape with a batch of one in front. Returns the rank. x has room for the whole view. */

@@ -139,7 +139,13 @@ class PageTest(Case):
 
     def test_options(self):
         self.assertEqual(Page("--view", "map,layer=2,head=1", "a").facts["view"], "map,layer=2,head=1")
-        for view in ("atlas", "map,colour=red", "map,layer", "", "head,"):
+        for view in ("neuron,layer=0,head=3,token=3", "head,heads=0.3,hide=special.punctuation,min=0.2", "head,heads=none,token=.7",
+                     "model,open=2.3,theme=dark,words=1,sort=entropy", "map,text=0,beside=1,filter=ab,token=3.7,hide=special", "model"):
+            self.assertEqual(Page("--view", view, "a").facts["view"], view)
+        for view in ("atlas", "map,colour=red", "map,layer", "", "head,", "map,layer=99999999999999999999", "map,layer=3", "map,layer=-1",
+                     "map,layer=", "map,layer=1x", "map,head=4", "map,theme=pink", "map,theme=", "map,theme=darker", "map,theme=dar",
+                     "head,heads=0.", "head,heads=0.4", "head,heads=.1", "map,token=3.", "map,token=.", "model,open=2", "model,open=3.0",
+                     "map,hide=special.special", "map,min=0.03", "map,words=yes", "map,theme=auto|light", "map,layer=1,,head=2", "map,=1"):
             self.refused(2, "--view", "attention", "-m", TINY, "--format", "html", "--view", view, "a")
         self.refused(2, "for the page", "attention", "-m", TINY, "--keep", "3", "a")
         self.refused(2, "the page shows", "attention", "-m", TINY, "--format", "html", "--what", "scores", "a")

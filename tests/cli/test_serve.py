@@ -252,7 +252,9 @@ class Attention(WithServer):
                           ({"what": "hidden_states", "layers": [3]}, ("--what", "hidden_states", "--layers", "3")),
                           ({"heads": [1]}, ("--heads", "1")),
                           ({"what": "rollout,norms,distance,entropy", "layers": "all"},
-                           ("--what", "rollout,norms,distance,entropy"))):
+                           ("--what", "rollout,norms,distance,entropy")),
+                          ({"what": "rollout,distance,entropy", "layers": [-1, 0], "heads": [2]},
+                           ("--what", "rollout,distance,entropy", "--layers", "0,2", "--heads", "2"))):
             _, _, data = self.server.ask("POST", "/attention", json.dumps({"text": FOX, "pair": "a b", **ask}))
             expected = bert("attention", "-m", TINY, "--format", "json", *args, "--pair", "a b", FOX, check=0).stdout
             self.assertEqual(data, expected, ask)
@@ -283,6 +285,11 @@ class Attention(WithServer):
                      {"heads": [10 ** 30]}, {"format": "npz"}, {"pair": 5}, {"text": ["a", "b"]}, {"text": []}):
             self.assertEqual(self.server.refused("/attention", {"text": "a", **more})[0], 422, more)
         self.assertEqual(self.server.refused("/attention", '{"text": "a", "what": [ ]}')[0], 422)
+        for ask, said in (({"what": "logit_lens"}, "what: expected names of bert attention --what, without logit_lens"),
+                          ({"what": ["rollout"], "heads": [0]}, "heads: nothing of what is asked for is of single heads"),
+                          ({"what": "rollout,word_embeddings", "layers": [0]}, "layers: nothing of what is asked for is of single layers")):
+            status, found = self.server.refused("/attention", {"text": "a", **ask})
+            self.assertEqual((status, found[:len(said)]), (422, said))
 
     def test_answer_limit(self):
         with Server("--max-answer", "2K") as small:

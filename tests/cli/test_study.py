@@ -59,10 +59,28 @@ class Study(Case):
         self.assertEqual({k for k in some if "norms" in k}, {"norms.2", "block_norms.2"})
         values = whole["norms.2"].values
         self.assertEqual(some["norms.2"].values, values[n * n:2 * n * n] + values[3 * n * n:])
-        self.assertEqual(some["entropy"].shape, (3, 2))
-        self.assertEqual(some["entropy"].rows(), [[row[1], row[3]] for row in whole["entropy"].rows()])
         self.assertEqual(some["rollout"], whole["rollout"])
-        self.assertEqual(metadata["heads"], "[1,3]")
+        self.assertEqual(some["block_norms.2"], whole["block_norms.2"])
+        self.assertEqual((metadata["layers"], metadata["heads"]), ("[2]", "[1,3]"))
+        for layers, heads in (("-1", "3,1"), ("0,2", "0"), ("1", "all"), ("all", "1,2,3"), ("2,0,1", "0,1,2,3")):
+            some, metadata = dump(STUDIES, "--layers", layers, "--heads", heads, SHORT)
+            kept = [sorted(range(n) if text == "all" else {int(x) % n for x in text.split(",")}) for text, n in ((layers, 3), (heads, 4))]
+            for name in ("distance", "entropy"):
+                rows = whole[name].rows()
+                self.assertEqual(some[name].rows(), [[rows[l][a] for a in kept[1]] for l in kept[0]])
+            for name, places, n in (("layers", kept[0], 3), ("heads", kept[1], 4)):
+                self.assertEqual(metadata.get(name), json.dumps(places, separators=(",", ":")) if len(places) < n else None)
+        (line,) = lines(bert("attention", "-m", TINY, "--what", "entropy", "--layers", "0,2", SHORT, check=0))
+        self.assertEqual((line["layers"], len(line["entropy"]), "heads" in line), ([0, 2], 2, False))
+
+    def test_options_that_would_change_nothing(self):
+        for what in ("rollout", "block_norms", "hidden_states", "ffn_pre,attention_output", "word_embeddings", "logit_lens,rollout"):
+            self.refused(2, f"--heads 0: nothing of --what {what} is of single heads", "attention", "-m", TINY, "--what", what, "--heads", "0", "a")
+        for what in ("rollout", "rollout,type_embeddings"):
+            self.refused(2, f"--layers 0: nothing of --what {what} is of single layers", "attention", "-m", TINY, "--what", what, "--layers", "0", "a")
+        self.refused(2, "--top-k needs --what logit_lens, found weights", "attention", "-m", TINY, "--top-k", "5", "a")
+        for what in ("context", "head_output", "value_output", "norms", "distance", "rollout,scores"):
+            self.assertEqual(dump(what, "--heads", "1", SHORT)[1]["heads"], "[1]")
 
     def test_every_format(self):
         tensors, metadata = dump(STUDIES, SHORT)
@@ -147,6 +165,8 @@ class Study(Case):
         self.refused(2, "expected one of json", "attention", "-m", TINY, "--compare", "-", "--format", "npz")
         self.refused(2, "takes distance,entropy", "attention", "-m", TINY, "--compare", "-", "--what", "rollout", stdin="a")
         self.refused(2, "no --layers", "attention", "-m", TINY, "--compare", "-", "--layers", "0")
+        for option in ("--top-k", "--keep", "--min-weight", "--view", "--stride"):
+            self.refused(2, option, "attention", "-m", TINY, "--compare", "-", option, "5", stdin="a")
         self.refused(1, "cannot open", "attention", "-m", TINY, "--compare", "nowhere.txt")
         self.refused(1, "found none", "attention", "-m", TINY, "--compare", "-")
         done = bert("attention", "-m", TINY, "--compare", "-", "--jsonl", stdin='{"text":"a"}\n{"text":1}\n{"text":"b"}\n', check=1)

@@ -112,6 +112,10 @@ static int json_end(writer *w, const about *text) {
         buffer_text(&w->scratch, text->tokens);
     }
     add_length(w, text);
+    if (w->known.layers) {
+        json_key(&w->scratch, "layers");
+        buffer_text(&w->scratch, w->known.layers);
+    }
     if (w->known.heads) {
         json_key(&w->scratch, "heads");
         buffer_text(&w->scratch, w->known.heads);

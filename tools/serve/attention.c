@@ -30,7 +30,7 @@ static int take_choice(const request *r, const char *name, choice *c, size_t n) 
     return exchange_fail(r->x, 422, "%s: the model has 0 to %zu, found %lld", name, n - 1, (long long)wrong);
 }
 
-/* One of the names that `bert attention --what` knows. */
+/* One of the names that `bert attention --what` knows, but for the logit lens. */
 static int want(look *l, const char *name, size_t n) {
     for (int i = 0; i < SITE_CROSS; i++)
         if (strlen(site_names[i].what) == n && memcmp(site_names[i].what, name, n) == 0) return l->wanted[i] = 1;
@@ -59,7 +59,8 @@ static int take_what(const request *r, look *l) {
         good &= names > 0;
     }
     if (good) return 0;
-    return exchange_fail(r->x, 422, "what: expected names of bert attention --what, as [\"weights\",\"query\"]");
+    return exchange_fail(r->x, 422, "what: expected names of bert attention --what, without logit_lens, as "
+                                    "[\"weights\",\"query\"]");
 }
 
 static int take_format(const request *r, look *l) {
@@ -115,6 +116,14 @@ static size_t layers_of(const look *l, const bert_model_info *info) {
     return least;
 }
 
+static int check_choices(const request *r, const look *l) {
+    if (l->layers.at && !study_chooses_layers(l->wanted, l->studies))
+        return exchange_fail(r->x, 422, "layers: nothing of what is asked for is of single layers");
+    if (l->heads.at && !study_chooses_heads(l->wanted, l->studies))
+        return exchange_fail(r->x, 422, "heads: nothing of what is asked for is of single heads");
+    return 0;
+}
+
 static int read_attention(request *r, look *l) {
     const bert_model_info *info = &r->model->engine.info;
     bert_json value;
@@ -124,6 +133,7 @@ static int read_attention(request *r, look *l) {
     TRY(request_pair(r, "pair"));
     TRY(take_choice(r, "layers", &l->layers, layers_of(l, info)));
     TRY(take_choice(r, "heads", &l->heads, info->heads));
+    TRY(check_choices(r, l));
     TRY(request_truncation(r));
     if (r->n != 1) return exchange_fail(r->x, 422, "expected one text (or a text and a pair), found %zu", r->n);
     TRY(request_tokenize(r));

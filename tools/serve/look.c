@@ -40,8 +40,8 @@ static size_t floats_of(const look *l, const engine *e, size_t T) {
         size_t times = site_comes_once(site) ? 1 : kept(&l->layers, site_layers(site, info));
         floats += times * (of_head < one ? of_head * heads : one);
     }
-    const size_t square = T * T, studies[STUDIES] = {square, layers * heads * square, layers * square,
-                                                     info->layers * heads, info->layers * heads};
+    const size_t square = T * T, studies[STUDIES] = {square, layers * heads * square, layers * square, layers * heads,
+                                                     layers * heads};
     for (int i = 0; i < STUDIES; i++) floats += l->studies[i] ? studies[i] : 0;
     return floats;
 }
@@ -60,7 +60,7 @@ typedef struct work {
     char *heads, *layers; /* [A], [L] */
     bert_tap *taps;
     size_t n_taps;
-    buffer tokens, name, head_list;
+    buffer tokens, name, head_list, layer_list;
     float *values; /* the tensor that is being written */
     int status;
 } work;
@@ -106,19 +106,16 @@ static void make_taps(work *w, const bert_model_info *info) {
     free(keep);
 }
 
-/* The heads that are kept, and their list for the answer unless they are all. */
-static void make_heads(work *w, const bert_model_info *info) {
+/* The heads and layers that are kept, and their lists for the answer unless they are all. */
+static void make_choices(work *w, const bert_model_info *info) {
     int64_t wrong;
     w->heads = need(info->heads, 1);
     w->layers = need(info->layers, 1);
     choice_resolve(w->heads, info->heads, &w->look->heads, &wrong);
     choice_resolve(w->layers, info->layers, &w->look->layers, &wrong);
-    if (!memchr(w->heads, 0, info->heads)) return;
-    for (size_t a = 0; a < info->heads; a++)
-        if (w->heads[a]) buffer_print(&w->head_list, w->head_list.len ? ",%zu" : "[%zu", a);
-    buffer_text(&w->head_list, "]");
-    buffer_byte(&w->head_list, 0);
-    w->look->known.heads = w->head_list.data;
+    w->look->known.heads = results_choice(&w->head_list, w->heads, info->heads);
+    if (study_has_rows(w->look->studies))
+        w->look->known.layers = results_choice(&w->layer_list, w->layers, info->layers);
 }
 
 static int run_text(work *w, const engine *e, const sequence *q, bert_error *err) {
@@ -133,7 +130,7 @@ static int run_text(work *w, const engine *e, const sequence *q, bert_error *err
 
 static int run(work *w, sink *out, bert_error *err) {
     const engine *e = &w->of->model->engine;
-    make_heads(w, &e->info);
+    make_choices(w, &e->info);
     make_taps(w, &e->info);
     w->look->known.several = w->look->n > 1;
     TRY(writer_open(&w->writer, w->look->kind, out, &w->look->known));
@@ -156,6 +153,7 @@ void look_run(job *j) {
     buffer_close(&w.tokens);
     buffer_close(&w.name);
     buffer_close(&w.head_list);
+    buffer_close(&w.layer_list);
     free(w.heads);
     free(w.layers);
     free(w.taps);
