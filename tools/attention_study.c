@@ -13,20 +13,19 @@ typedef struct numbers {
     size_t L, A, T;
     writer *w;
 } numbers;
-enum { ROLLOUT, NORMS, BLOCK_NORMS, DISTANCE, ENTROPY };
 
 int study_has_rows(const int *studies) {
-    return studies[DISTANCE] || studies[ENTROPY];
+    return studies[STUDY_DISTANCE] || studies[STUDY_ENTROPY];
 }
 
 int study_chooses_heads(const int *sites, const int *studies) {
-    int any = studies[NORMS] || study_has_rows(studies);
+    int any = studies[STUDY_NORMS] || study_has_rows(studies);
     for (int i = 0; i < SITES; i++) any |= sites[i] && site_has_heads(site_names[i].site);
     return any;
 }
 
 int study_chooses_layers(const int *sites, const int *studies) {
-    int any = studies[NORMS] || studies[BLOCK_NORMS] || study_has_rows(studies);
+    int any = studies[STUDY_NORMS] || studies[STUDY_BLOCK_NORMS] || study_has_rows(studies);
     for (int i = 0; i < SITES; i++) any |= sites[i] && !site_comes_once(site_names[i].site);
     return any;
 }
@@ -41,13 +40,13 @@ static size_t keep_planes(float *x, size_t n, size_t floats, const char *keep) {
 
 static int write_layers(const numbers *n, int which, const char *layers, const char *heads) {
     buffer name = {0};
-    size_t square = n->T * n->T, floats = which == NORMS ? n->A * square : square;
+    size_t square = n->T * n->T, floats = which == STUDY_NORMS ? n->A * square : square;
     int status = 0;
     for (size_t l = 0; l < n->L && !status; l++) {
         float *x = n->x[which] + l * floats;
         tensor t = {.type = TENSOR_F32, .rank = 3, .dim = {1, n->T, n->T}, .data = x};
         if (!layers[l]) continue;
-        if (which == NORMS) {
+        if (which == STUDY_NORMS) {
             t.rank = 4;
             t.dim[1] = keep_planes(x, n->A, square, heads);
             t.dim[2] = t.dim[3] = n->T;
@@ -80,30 +79,35 @@ static int write_table(const numbers *n, int which, const char *layers, const ch
 }
 
 static int write_numbers(const numbers *n, const char *layers, const char *heads) {
-    tensor rollout = {"rollout", TENSOR_F32, 3, {1, n->T, n->T}, n->x[ROLLOUT], 0};
-    if (n->x[ROLLOUT]) TRY(writer_tensor(n->w, &rollout));
-    if (n->x[NORMS]) TRY(write_layers(n, NORMS, layers, heads));
-    if (n->x[BLOCK_NORMS]) TRY(write_layers(n, BLOCK_NORMS, layers, heads));
-    if (n->x[DISTANCE]) TRY(write_table(n, DISTANCE, layers, heads));
-    if (n->x[ENTROPY]) TRY(write_table(n, ENTROPY, layers, heads));
+    tensor rollout = {"rollout", TENSOR_F32, 3, {1, n->T, n->T}, n->x[STUDY_ROLLOUT], 0};
+    if (n->x[STUDY_ROLLOUT]) TRY(writer_tensor(n->w, &rollout));
+    if (n->x[STUDY_NORMS]) TRY(write_layers(n, STUDY_NORMS, layers, heads));
+    if (n->x[STUDY_BLOCK_NORMS]) TRY(write_layers(n, STUDY_BLOCK_NORMS, layers, heads));
+    if (n->x[STUDY_DISTANCE]) TRY(write_table(n, STUDY_DISTANCE, layers, heads));
+    if (n->x[STUDY_ENTROPY]) TRY(write_table(n, STUDY_ENTROPY, layers, heads));
     return 0;
 }
 
-int study_write(writer *w, const engine *e, const sequence *q, const int *wanted, const char *layers,
-                const char *heads) {
-    numbers n = {.L = e->info.layers, .A = e->info.heads, .T = q->n, .w = w};
-    const size_t square = n.T * n.T;
-    const size_t floats[STUDIES] = {square, n.L * n.A * square, n.L * square, n.L * n.A, n.L * n.A};
+int study_run(float *x[STUDIES], const int *wanted, const engine *e, const sequence *q,
+              const bert_run_options *options) {
+    const size_t square = q->n * q->n, L = e->info.layers, A = e->info.heads;
+    const size_t floats[STUDIES] = {square, L * A * square, L * square, L * A, L * A};
     bert_study study = BERT_STUDY_INIT;
     float **const place[STUDIES] = {&study.rollout, &study.norms, &study.block_norms, &study.distance, &study.entropy};
     bert_error err;
     int any = 0;
     for (int i = 0; i < STUDIES; i++) {
         any |= wanted[i];
-        if (wanted[i]) *place[i] = n.x[i] = need(floats[i], sizeof(float));
+        if (wanted[i]) *place[i] = x[i] = need(floats[i], sizeof(float));
     }
-    int status = 0;
-    if (any && bert_study_run(e->session, &study, q->ids, q->types, q->n, &e->run, &err)) status = say_failure(&err);
+    if (!any || !bert_study_run(e->session, &study, q->ids, q->types, q->n, options, &err)) return 0;
+    return say_failure(&err);
+}
+
+int study_write(writer *w, const engine *e, const sequence *q, const int *wanted, const char *layers,
+                const char *heads) {
+    numbers n = {.L = e->info.layers, .A = e->info.heads, .T = q->n, .w = w};
+    int status = study_run(n.x, wanted, e, q, &e->run);
     if (!status) status = write_numbers(&n, layers, heads);
     for (int i = 0; i < STUDIES; i++) free(n.x[i]);
     return status;

@@ -1,18 +1,19 @@
 /* bert verify: our results beside those in a file: how far apart they are. */
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "attention_study.h"
 #include "commands.h"
 #include "engine.h"
 #include "json_out.h"
 #include "memory.h"
-#include "output/sink.h"
+#include "output/writer.h"
 #include "reference.h"
 #include "results.h"
 #include "say.h"
 #include "sites.h"
+
+static const writer_kind *const formats[] = {&writer_text, &writer_json, NULL};
 
 typedef struct job {
     const settings *s;
@@ -29,6 +30,7 @@ typedef struct job {
     float *vector;        /* [dim] */
     float *memory;        /* [Tm, H] of --memory */
     size_t memory_rows;
+    float *values;        /* of a view */
     double *theirs;
     /* the sequence that is being compared */
     const sequence *now;
@@ -37,48 +39,65 @@ typedef struct job {
     int status;
 } job;
 
-/* Adds the differences between n of our values and those of the file. */
-static int compare(job *j, target *t, const float *ours, size_t first, size_t n, size_t step) {
+/* Adds the differences between n of our values and those of the file from `first` on. */
+static int compare(job *j, target *t, const float *ours, size_t first, size_t n) {
     double *theirs = j->theirs = need_more(j->theirs, 2 * n, sizeof *theirs), *others = theirs + n;
     TRY(reference_read(&j->file, t, 0, first, theirs, n));
     if (t->other) TRY(reference_read(&j->file, t, 1, first, others, n));
     for (size_t i = 0; i < n; i++) {
-        double apart = fabs((double)ours[i * step] - theirs[i]), other = t->other ? fabs(others[i] - theirs[i]) : 0;
-        t->sum += apart * apart;
-        t->other_sum += other * other;
-        if (!(apart <= t->largest)) t->largest = apart; /* NaN is the largest */
-        if (!(other <= t->other_largest)) t->other_largest = other;
+        difference_add(&t->ours, (double)ours[i], theirs[i]);
+        if (t->other) difference_add(&t->others, others[i], theirs[i]);
     }
-    t->count += n;
     return 0;
 }
 
-static int shape_differs(const job *j, const target *t, const bert_view *view) {
-    return say_error("%s: %s%s: its shape does not fit this model and text, which give %zu values of rank %d",
-                     j->file.path, t->text >= 0 ? "a text's " : "", t->name, site_floats(view), view->rank);
+static void add_shape(buffer *b, const size_t *dim, int rank) {
+    buffer_byte(b, '[');
+    for (int i = 0; i < rank; i++) buffer_print(b, i ? ", %zu" : "%zu", dim[i]);
+    buffer_byte(b, ']');
 }
 
-/* One view against the row of the file's tensor that belongs to it. The file's may be longer: padding. */
+/* `dim`: what it would be for one text. */
+static int shape_differs(const job *j, const target *t, const size_t *dim, int rank) {
+    buffer shape = {0};
+    add_shape(&shape, t->dim, t->rank);
+    buffer_text(&shape, ", that of one text is ");
+    add_shape(&shape, dim, rank);
+    buffer_byte(&shape, 0);
+    int status = say_error("%s: %s: its shape is %s", j->file.path, t->name, shape.data);
+    buffer_close(&shape);
+    return status;
+}
+
+/* Row `row` of the tensor is compared. */
+static int take_row(const job *j, target *t, size_t row) {
+    if (row >= t->dim[0])
+        return say_error("%s: %s: %zu rows, but there are more texts", j->file.path, t->name, t->dim[0]);
+    t->rows++;
+    return 0;
+}
+
+/* 1: dimension i of such a view counts tokens: the file's may be longer by padding. */
+static int counts_tokens(const job *j, const bert_view *view, int i) {
+    if (i == 2 && (view->site == BERT_SITE_CROSS_SCORES || view->site == BERT_SITE_CROSS_WEIGHTS)) return 1;
+    return view->site != BERT_SITE_POOLER && (view->rank == 2 ? i == 0 : i > 0) && view->dim[i] == j->now->n;
+}
+
+/* One view, with the heads that the file has, against the row of the file's tensor that belongs to it. */
 static int compare_view(job *j, target *t, const bert_view *view) {
-    const size_t *dim = t->dim + 1, *have = view->dim, *step = view->step;
-    int rank = view->rank;
-    int fits = t->rank == rank + 1 && j->row < t->dim[0];
-    for (int i = 0; i < rank && fits; i++) {
-        int tokens = (view->site != BERT_SITE_POOLER) && (rank == 2 ? i == 0 : i > 0) && have[i] == j->now->n;
-        tokens |= i == 2 && (view->site == BERT_SITE_CROSS_SCORES || view->site == BERT_SITE_CROSS_WEIGHTS);
-        fits = tokens ? dim[i] >= have[i] : dim[i] == have[i];
+    size_t dim[4], d[3] = {1, 1, 1}, n[3] = {1, 1, 1};
+    const float *ours = j->values = need_more(j->values, site_floats(view), sizeof *j->values);
+    int rank = site_copy(j->values, dim, view, j->file.heads), fits = t->rank == rank;
+    for (int i = 1; i < rank && fits; i++) {
+        fits = counts_tokens(j, view, i - 1) ? t->dim[i] >= dim[i] : t->dim[i] == dim[i];
+        d[3 - rank + i] = t->dim[i];
+        n[3 - rank + i] = dim[i];
     }
-    if (!fits) return shape_differs(j, t, view);
-    size_t d[3] = {1, 1, 1}, n[3] = {1, 1, 1}, s[3] = {0, 0, 0};
-    for (int i = 0; i < rank; i++) {
-        d[3 - rank + i] = dim[i];
-        n[3 - rank + i] = have[i];
-        s[3 - rank + i] = step[i];
-    }
-    size_t begin = j->row * d[0] * d[1] * d[2];
+    if (!fits) return shape_differs(j, t, dim, rank);
+    TRY(take_row(j, t, j->row));
     for (size_t a = 0; a < n[0]; a++)
-        for (size_t i = 0; i < n[1]; i++)
-            TRY(compare(j, t, view->data + a * s[0] + i * s[1], begin + (a * d[1] + i) * d[2], n[2], s[2]));
+        for (size_t i = 0; i < n[1]; i++, ours += n[2])
+            TRY(compare(j, t, ours, ((j->row * d[0] + a) * d[1] + i) * d[2], n[2]));
     return 0;
 }
 
@@ -93,6 +112,56 @@ static int take_view(void *user, const bert_view *view) {
     return j->status;
 }
 
+static size_t count(const char *keep, size_t n) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) kept += !keep || keep[i];
+    return kept;
+}
+
+/* x [L, A] against the file's, which has some of its layers and heads. */
+static int compare_table(job *j, target *t, const float *x) {
+    const size_t layers = j->engine.info.layers, heads = j->engine.info.heads;
+    const char *keep_layers = j->file.layers, *keep_heads = j->file.heads;
+    const size_t dim[2] = {count(keep_layers, layers), count(keep_heads, heads)};
+    size_t at = 0;
+    if (t->rank != 2 || t->dim[0] != dim[0] || t->dim[1] != dim[1]) return shape_differs(j, t, dim, 2);
+    if (t->rows) return say_error("%s: %s is of one text, but there are more", j->file.path, t->name);
+    for (size_t l = 0; l < layers; l++)
+        for (size_t a = 0; a < heads; a++)
+            if ((!keep_layers || keep_layers[l]) && (!keep_heads || keep_heads[a]))
+                TRY(compare(j, t, &x[l * heads + a], at++, 1));
+    t->rows = dim[0];
+    return 0;
+}
+
+/* x: all that study `which` gives for the text. */
+static int compare_study(job *j, target *t, int which, float *x) {
+    const size_t T = j->now->n, layer = (size_t)t->layer;
+    if (which == STUDY_DISTANCE || which == STUDY_ENTROPY) return compare_table(j, t, x);
+    bert_view map = {.rank = 2, .dim = {T, T}, .step = {T, 1}, .data = x + layer * T * T};
+    if (which != STUDY_NORMS) return compare_view(j, t, &map);
+    const size_t heads = j->engine.info.heads;
+    bert_view maps = {.rank = 3, .dim = {heads, T, T}, .step = {T * T, T, 1}, .data = x + layer * heads * T * T};
+    return compare_view(j, t, &maps);
+}
+
+static int compare_studies(job *j, const bert_run_options *options) {
+    int wanted[STUDIES] = {0}, status = 0;
+    float *x[STUDIES] = {0};
+    for (size_t i = 0; i < j->file.n_targets; i++) {
+        const target *t = &j->file.targets[i];
+        if (t->site >= REFERENCE_STUDY && t->text == j->text) wanted[t->site - REFERENCE_STUDY] = 1;
+    }
+    status = study_run(x, wanted, &j->engine, j->now, options);
+    for (size_t i = 0; i < j->file.n_targets && !status; i++) {
+        target *t = &j->file.targets[i];
+        const int which = t->site - REFERENCE_STUDY;
+        if (which >= 0 && t->text == j->text) status = compare_study(j, t, which, x[which]);
+    }
+    for (int i = 0; i < STUDIES; i++) free(x[i]);
+    return status;
+}
+
 static int compare_embedding(job *j, target *t) {
     bert_error err;
     bert_encoding tokens = {.n = j->now->n, .ids = j->now->ids, .type_ids = j->now->types};
@@ -101,9 +170,9 @@ static int compare_embedding(job *j, target *t) {
     j->vector = need_more(j->vector, dim, sizeof *j->vector);
     if (bert_pipeline_pool(j->engine.pipeline, j->vector, j->last, j->pooler, &tokens, &options, &err))
         return say_failure(&err);
-    if (t->rank != 2 || t->dim[1] != dim || j->number >= t->dim[0])
-        return say_error("%s: embedding: expected shape [%zu or more, %zu]", j->file.path, j->number + 1, dim);
-    return compare(j, t, j->vector, j->number * dim, dim, 1);
+    if (t->rank != 2 || t->dim[1] != dim) return shape_differs(j, t, (size_t[]){1, dim}, 2);
+    TRY(take_row(j, t, j->number));
+    return compare(j, t, j->vector, j->number * dim, dim);
 }
 
 static target *embedding_target(job *j) {
@@ -119,7 +188,7 @@ static size_t make_taps(job *j, int embeds) {
     j->taps = need_more(j->taps, j->file.n_targets + 2, sizeof *j->taps);
     for (size_t i = 0; i < j->file.n_targets; i++) {
         const target *t = &j->file.targets[i];
-        int seen = t->site == REFERENCE_EMBEDDING || t->text != j->text;
+        int seen = t->site >= REFERENCE_EMBEDDING || t->text != j->text;
         for (size_t k = 0; k < n && !seen; k++) seen = j->taps[k].site == t->site && j->taps[k].layer == t->layer;
         if (seen) continue;
         j->taps[n] = (bert_tap)BERT_TAP_INIT;
@@ -159,6 +228,7 @@ static int compare_sequence(job *j, const sequence *q, const float *memory, size
     int status = j->status;
     if (!status && ran) status = say_failure(&err);
     if (!status && embedding) status = compare_embedding(j, embedding);
+    if (!status) status = compare_studies(j, &options);
     j->now = NULL;
     return status;
 }
@@ -206,35 +276,23 @@ static int compare_given_inputs(job *j) {
 }
 
 static void print_text(buffer *b, const target *t) {
-    double n = t->count ? (double)t->count : 1;
-    buffer prefix = {0};
-    if (t->text >= 0) buffer_print(&prefix, "%ld.", t->text);
-    buffer_byte(&prefix, 0);
-    buffer_print(b, "%s%-22s %10zu  rms %.3e  largest %.3e", prefix.data, t->name, t->count, sqrt(t->sum / n),
-                 t->largest);
-    if (t->other) buffer_print(b, "   (HF's own: rms %.3e  largest %.3e)", sqrt(t->other_sum / n), t->other_largest);
+    buffer_print(b, "%-22s %10zu  ", t->name, t->ours.count);
+    difference_print(b, &t->ours);
+    if (t->other) {
+        buffer_text(b, "   (HF's own: ");
+        difference_print(b, &t->others);
+        buffer_byte(b, ')');
+    }
     buffer_byte(b, '\n');
-    buffer_close(&prefix);
 }
 
 static void print_json(buffer *b, const target *t) {
-    double n = t->count ? (double)t->count : 1;
     buffer_text(b, b->len > 1 ? ",{" : "{");
     json_key(b, "name");
-    if (t->text >= 0)
-        buffer_print(b, "\"%ld.%s\"", t->text, t->name);
-    else
-        json_text(b, t->name);
-    buffer_print(b, ",\"count\":%zu,\"rms\":", t->count);
-    json_double(b, sqrt(t->sum / n));
-    json_key(b, "largest");
-    json_double(b, t->largest);
-    if (t->other) {
-        json_key(b, "hf_rms");
-        json_double(b, sqrt(t->other_sum / n));
-        json_key(b, "hf_largest");
-        json_double(b, t->other_largest);
-    }
+    json_text(b, t->name);
+    buffer_print(b, ",\"count\":%zu", t->ours.count);
+    difference_json(b, &t->ours, "");
+    if (t->other) difference_json(b, &t->others, "hf_");
     buffer_byte(b, '}');
 }
 
@@ -248,35 +306,60 @@ static int print_results(job *j, int as_json) {
     return status ? status : sink_finish(&j->out);
 }
 
+/* Every tensor has been compared, as a whole. */
+static int check_rows(const job *j) {
+    for (size_t i = 0; i < j->file.n_targets; i++) {
+        const target *t = &j->file.targets[i];
+        if (!t->ours.count)
+            return say_error("%s: %s: nothing was compared: it belongs to no input", j->file.path, t->name);
+        if (t->rows < t->dim[0])
+            return say_error("%s: %s: %zu rows, but only %zu text%s", j->file.path, t->name, t->dim[0], t->rows,
+                             t->rows > 1 ? "s" : "");
+    }
+    return 0;
+}
+
 static int judge(const job *j) {
     const target *worst = NULL;
     for (size_t i = 0; i < j->file.n_targets; i++) {
         const target *t = &j->file.targets[i];
-        if (!t->count) return say_error("%s: %s: nothing was compared: it belongs to no input", j->file.path, t->name);
-        if (!(t->largest <= j->s->tolerance) && (!worst || !(t->largest <= worst->largest))) worst = t;
+        if (t->ours.not_finite)
+            return say_error("%s: %s differs: %zu values are NaN or infinite", j->file.path, t->name,
+                             t->ours.not_finite);
+        if (!worst || t->ours.largest > worst->ours.largest) worst = t;
     }
-    if (!worst) return 0;
+    if (!worst || worst->ours.largest <= j->s->tolerance) return 0;
     return say_error("%s: %s differs by up to %.3g, more than --tolerance %g", j->file.path, worst->name,
-                     worst->largest, j->s->tolerance);
+                     worst->ours.largest, j->s->tolerance);
+}
+
+/* What the file has besides is not passed over in silence. */
+static int tell_skipped(const job *j) {
+    const buffer *names = &j->file.skipped;
+    if (!names->len) return 0;
+    if (j->s->strict) return say_error("%s: verify does not compare %s", j->file.path, names->data);
+    say_warning("%s: verify does not compare %s", j->file.path, names->data);
+    return 0;
 }
 
 static int work(job *j) {
     const settings *s = j->s;
-    int as_json = s->format && strcmp(s->format, "json") == 0;
-    if (s->format && !as_json && strcmp(s->format, "text") != 0)
-        return say_usage("--format %s: expected text or json", s->format);
+    const writer_kind *kind;
+    TRY(writer_choose(&kind, formats, s->format, s->output));
     if (!s->against) return say_usage("verify needs --against FILE: outputs as safetensors or npy");
     TRY(sink_open(&j->out, s->output));
     TRY(engine_open(&j->engine, s, ENGINE_PIPELINE | ENGINE_DECODERS));
     if (s->memory) TRY(memory_read(&j->memory, &j->memory_rows, s->memory, j->engine.info.hidden));
     TRY(reference_open(&j->file, s->against, &j->engine.info));
+    TRY(tell_skipped(j));
     if (j->file.n_inputs && !s->n_texts && !s->ids)
         TRY(compare_own_inputs(j));
     else {
         TRY(input_open(&j->input, s));
         TRY(compare_given_inputs(j));
     }
-    TRY(print_results(j, as_json));
+    TRY(print_results(j, kind == &writer_json));
+    TRY(check_rows(j));
     return judge(j);
 }
 
@@ -295,6 +378,7 @@ static int run(const settings *s) {
     free(j.pooler);
     free(j.vector);
     free(j.memory);
+    free(j.values);
     free(j.theirs);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attention_study.h"
 #include "lines.h"
 #include "output/npy_header.h"
 #include "say.h"
@@ -24,6 +25,25 @@ static const char *split_name(const char *name, long *text, int *of) {
     return *of ? name + 4 : name;
 }
 
+/* 1: a name of a site or study with the number of one of its layers behind it: "norms.2". */
+static int has_layer(const char *name, const char *kind, size_t layers, int *layer) {
+    size_t n = strlen(kind);
+    char *end;
+    if (strncmp(name, kind, n) != 0 || name[n] != '.') return 0;
+    unsigned long l = strtoul(name + n + 1, &end, 10);
+    *layer = (int)l;
+    return end > name + n + 1 && !*end && l < layers;
+}
+
+static int find_study(const char *name, size_t layers, int *site, int *layer) {
+    for (int i = 0; i < STUDIES; i++) {
+        const int by_layer = i == STUDY_NORMS || i == STUDY_BLOCK_NORMS;
+        *site = REFERENCE_STUDY + i;
+        if (by_layer ? has_layer(name, study_names[i], layers, layer) : strcmp(name, study_names[i]) == 0) return 1;
+    }
+    return 0;
+}
+
 /* What the bare name means for this model; 0: nothing that we compute. */
 static int find_site(const char *name, const bert_model_info *info, int *site, int *layer) {
     static const struct {
@@ -40,33 +60,46 @@ static int find_site(const char *name, const bert_model_info *info, int *site, i
     *site = BERT_SITE_HIDDEN_STATES;
     *layer = (int)info->layers;
     if (strcmp(name, "last_hidden_state") == 0) return 1;
+    *layer = 0;
     for (const site_name *s = site_names; s->what; s++) {
-        size_t n = strlen(s->tensor);
-        if (strncmp(name, s->tensor, n) != 0) continue;
         *site = (int)s->site;
-        *layer = 0;
-        if (!name[n] && site_comes_once(s->site)) return 1;
-        if (name[n] != '.') continue;
-        char *end;
-        unsigned long l = strtoul(name + n + 1, &end, 10);
-        *layer = (int)l;
-        return end > name + n + 1 && !*end && l < site_layers(s->site, info);
+        if (site_comes_once(s->site) ? strcmp(name, s->tensor) == 0
+                                     : has_layer(name, s->tensor, site_layers(s->site, info), layer))
+            return 1;
     }
+    return find_study(name, info->layers, site, layer);
+}
+
+static int is_input(const char *name) {
+    static const char *const names[] = {"input_ids", "token_type_ids", "attention_mask", "encoder_hidden_states",
+                                        "encoder_attention_mask"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return 1;
     return 0;
 }
 
-static target *find_target(reference *r, const char *name, long text) {
+/* A tensor that is nothing of ours. */
+static void skip(reference *r, const char *name, const char *bare) {
+    if (!is_input(bare)) buffer_print(&r->skipped, r->skipped.len ? ", %s" : "%s", name);
+}
+
+static target *find_target(reference *r, const char *name) {
     for (size_t i = 0; i < r->n_targets; i++)
-        if (r->targets[i].text == text && strcmp(r->targets[i].name, name) == 0) return &r->targets[i];
+        if (strcmp(r->targets[i].name, name) == 0) return &r->targets[i];
     return NULL;
 }
 
 static void take_tensor(reference *r, const bert_tensor_info *stored, const bert_model_info *info) {
     long text;
     int of, site, layer;
-    const char *name = split_name(stored->name, &text, &of);
-    if (strlen(name) >= sizeof r->targets->name || !find_site(name, info, &site, &layer)) return;
-    target *t = find_target(r, name, text);
+    const char *bare = split_name(stored->name, &text, &of);
+    char name[sizeof r->targets->name];
+    int n = text < 0 ? snprintf(name, sizeof name, "%s", bare) : snprintf(name, sizeof name, "%ld.%s", text, bare);
+    if (n >= (int)sizeof name || !find_site(bare, info, &site, &layer)) {
+        skip(r, stored->name, bare);
+        return;
+    }
+    target *t = find_target(r, name);
     if (!t) {
         r->targets = need_more(r->targets, r->n_targets + 1, sizeof *r->targets);
         t = &r->targets[r->n_targets++];
@@ -256,12 +289,32 @@ static int open_npy(reference *r, lines *l) {
     return 0;
 }
 
+/* Metadata `heads` or `layers`: the list of those of n that `bert attention` kept, ascending; *keep NULL: all. */
+static int take_choice(char **keep, const reference *r, const char *name, size_t n) {
+    const char *list = bert_safetensors_metadata(r->file, name);
+    bert_json root, item;
+    int64_t i = -1;
+    size_t place = 0;
+    if (!list || bert_json_check(&root, list, strlen(list), NULL) || bert_json_kind_of(root) != BERT_JSON_ARRAY)
+        return 0; /* not ours */
+    *keep = memset(need(n, 1), 0, n);
+    while (bert_json_next(root, &place, NULL, &item)) {
+        if (!bert_json_integer(&i, item, i + 1, (int64_t)n - 1))
+            return say_error("%s: metadata %s: found %s, expected ascending numbers of the model's %zu", r->path, name,
+                             list, n);
+        (*keep)[i] = 1;
+    }
+    return 0;
+}
+
 static int open_safetensors(reference *r, const bert_model_info *info) {
     bert_error err;
     if (bert_safetensors_open(&r->file, r->path, &err)) return say_failure(&err);
     for (size_t i = 0; i < bert_safetensors_count(r->file); i++) take_tensor(r, bert_safetensors_at(r->file, i), info);
     if (!r->n_targets)
         return say_error("%s: expected outputs of a model (hidden_states.0, embedding, …), found none", r->path);
+    TRY(take_choice(&r->heads, r, "heads", info->heads));
+    TRY(take_choice(&r->layers, r, "layers", info->layers));
     return take_all_inputs(r);
 }
 
@@ -301,5 +354,8 @@ void reference_close(reference *r) {
     free(r->inputs);
     free(r->targets);
     free(r->array);
+    free(r->heads);
+    free(r->layers);
+    buffer_close(&r->skipped);
     bert_safetensors_close(&r->file);
 }

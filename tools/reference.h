@@ -5,20 +5,21 @@
 #include <bert/bert.h>
 
 #include "buffer.h"
+#include "difference.h"
 
 /* A tensor of the file that we can compute. Its truth is `f64.NAME` if there is one; then `f32.NAME`, if it is there
  * too, is the other engine's own result. */
 typedef struct target {
-    char name[48];                         /* "hidden_states.3" */
+    char name[64];                         /* "hidden_states.3", "2.hidden_states.3" */
     long text;                             /* the n of "{n}." in front; -1: none */
-    int site, layer;                       /* site REFERENCE_EMBEDDING: the pooled vector */
+    int site, layer;                       /* a bert_site, or one of REFERENCE_* */
     const bert_tensor_info *truth, *other; /* other NULL: none. In a npy file both are NULL */
     int rank;
     size_t dim[BERT_TENSOR_RANK];
-    double sum, largest, other_sum, other_largest; /* of squared and of absolute differences */
-    size_t count;
+    difference ours, others; /* from the truth */
+    size_t rows;             /* of dim[0]: how many were compared */
 } target;
-enum { REFERENCE_EMBEDDING = 1000 };
+enum { REFERENCE_EMBEDDING = 1000, REFERENCE_STUDY }; /* from there on: a study's place in study_names */
 
 /* One input that the file holds. */
 typedef struct reference_input {
@@ -38,6 +39,8 @@ typedef struct reference {
     float *array;           /* the npy file's values */
     target *targets;
     size_t n_targets;
+    buffer skipped; /* names of its other tensors, inputs apart, as one line */
+    char *heads, *layers; /* [A], [L]: those that its tensors, or the tables of its studies, have; NULL: all */
     reference_input *inputs; /* none: the file does not say */
     size_t n_inputs;
 } reference;

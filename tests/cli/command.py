@@ -99,6 +99,14 @@ def npy(data):
     return Array(shape, list(struct.unpack(f"<{count}{code}", body)))
 
 
+def write_npy(path, shape, values, code="f"):
+    header = f"{{'descr': '<{'f4' if code == 'f' else 'f8'}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    body = struct.pack(f"<{len(values)}{code}", *values)
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + body)
+    return str(path)
+
+
 def npz(data):
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         assert archive.testzip() is None

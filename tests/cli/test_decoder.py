@@ -1,21 +1,12 @@
 """Decoders: only attention and verify run them, over a memory that a npy file gives."""
 import json
-import struct
 
-from command import DATA, TINY, Case, bert, model, npz, safetensors
+from command import DATA, TINY, Case, bert, model, npz, safetensors, write_npy
 
 DECODER = model("tiny-bert-decoder")
 REFERENCE = DATA / "outputs" / "tiny-bert-decoder" / "case00.safetensors"
 TEXT = "the cat sat on the mat"
 HIDDEN = 40
-
-
-def write_npy(path, shape, values, code="f"):
-    header = f"{{'descr': '<{'f4' if code == 'f' else 'f8'}', 'fortran_order': False, 'shape': {shape}, }}"
-    header += " " * (-(len(header) + 11) % 64) + "\n"
-    body = struct.pack(f"<{len(values)}{code}", *values)
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + body)
-    return str(path)
 
 
 class Decoder(Case):
