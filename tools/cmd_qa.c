@@ -51,7 +51,8 @@ static int print(head_job *j, const record *r, size_t i) {
     bert_error err;
     const bert_answer none = {0, 0, 0};
     size_t n;
-    a->options.top = a->wanted < most_answers(j, i) ? a->wanted : most_answers(j, i);
+    const size_t most = most_answers(j, i);
+    a->options.top = a->wanted < most ? a->wanted : most;
     a->best = need_more(a->best, a->options.top, sizeof *a->best);
     if (bert_answers(a->best, &n, j->head, j->logits + 2 * j->first, j->tokens, i, &a->options, &err))
         return say_failure(&err);

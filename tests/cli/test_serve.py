@@ -132,6 +132,10 @@ class TextEmbeddingsInference(WithServer):
         long = self.server.post("/tokenize", {"inputs": "a " * 100})[0]
         self.assertEqual(len(long), 102)
 
+    def test_tokenize_never_cuts(self):
+        for more in ({}, {"truncate": False}, {"truncate": True}):
+            self.assertEqual(len(self.server.post("/tokenize", {"inputs": "a " * 200, **more})[0]), 202)
+
     def test_info(self):
         info = json.loads(self.server.get("/info")[2])
         self.assertEqual((info["model_id"], info["max_input_length"], info["max_client_batch_size"]),
@@ -153,6 +157,23 @@ class TextEmbeddingsInference(WithServer):
 
 
 class SentenceModels(Case):
+    def test_places_of_tokens_are_those_in_the_text_as_sent(self):
+        """The folder's default prompt is "query: "; another is "passage is it: ", of four tokens."""
+        folder = str(DATA / "pipelines" / "sentence" / "prompts")
+        text = "naïve Cat"
+        alone = lines(bert("tokenize", "-m", folder, text, check=0))[0]
+        own = [[i, *span] for i, span, special in zip(alone["ids"], alone["offsets"], alone["special_tokens_mask"]) if not special]
+        prompt = lines(bert("tokenize", "-m", folder, "--no-special-tokens", "passage is it: ", check=0))[0]["tokens"]
+        with Server("-m", folder) as server:
+            for name, front in ((None, []), ("none", []), ("query", ["query", ":"]), ("passage", prompt)):
+                ask = {"inputs": [text, "", text], "prompt_name": name}
+                for found, words in zip(server.post("/tokenize", ask), (own, [], own), strict=True):
+                    self.assertEqual([[t["id"], t["start"], t["stop"]] for t in found if not t["special"]], words)
+                    self.assertEqual("".join(t["text"] for t in found if not t["special"]), text.replace(" ", "") if words else "")
+                    self.assertEqual([t["text"] for t in found if t["special"]], ["[CLS]", *front, "[SEP]"])
+                    self.assertEqual({(t["start"], t["stop"]) for t in found if t["special"]}, {(None, None)})
+            self.assertEqual(server.refused("/tokenize", {"inputs": "a", "prompt_name": "none such"})[0], 422)
+
     def test_vectors_of_sentence_transformers(self):
         """Prompts, Dense modules, several poolings, lower-casing: the vectors that sentence-transformers gave."""
         folder = DATA / "pipelines" / "sentence"
@@ -296,6 +317,26 @@ class Attention(WithServer):
             self.assertEqual(small.refused("/attention", {"text": FOX})[0], 413)
             self.assertEqual(small.refused("/page", {"text": FOX})[0], 413)
             self.assertTrue(small.post("/attention", {"text": "a", "layers": [0], "heads": [0]}))
+
+
+class Strict(WithServer):
+    """What would be a warning of the command is an error."""
+    args = ("--strict",)
+
+    def test_nothing_is_cut(self):
+        long = "a " * 200
+        for path, ask in (("/embed", {"inputs": ["a", long]}), ("/embed", {"inputs": long, "truncate": True}),
+                          ("/v1/embeddings", {"input": long}), ("/attention", {"text": long}), ("/page", {"text": long})):
+            status, said = self.server.refused(path, ask)
+            self.assertEqual((status, "64" in said), (413, True), (path, said))
+        self.assertEqual(self.server.post("/embed", {"inputs": FOX}), encode(FOX))
+        self.assertEqual(len(self.server.post("/tokenize", {"inputs": long})[0]), 202)
+        self.assertIs(json.loads(self.server.get("/info")[2])["auto_truncate"], False)
+
+    def test_bytes_that_are_no_text(self):
+        """They are no JSON either, with or without --strict."""
+        self.assertEqual(self.server.refused("/embed", b'{"inputs":"\xff"}')[0], 400)
+        self.assertEqual(self.server.refused("/embed", b'{"inputs":"\\ud800"}')[0], 400)
 
 
 class Many(Case):

@@ -40,7 +40,7 @@ static int open_one(served *v, const settings *s) {
     v->pipeline = bert_pipeline_describe(v->engine.pipeline);
     v->embed = (bert_embed_options)BERT_EMBED_OPTIONS_INIT;
     v->embed.max_length = v->engine.max_length;
-    v->embed.truncation = (bert_truncation)s->truncation;
+    v->embed.truncation = s->strict ? BERT_NO_TRUNCATION : (bert_truncation)s->truncation;
     v->embed.truncation_side = (bert_side)s->truncation_side;
     v->embed.literal_specials = s->literal_specials;
     v->known.model = v->folder;
