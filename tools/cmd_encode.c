@@ -84,11 +84,7 @@ static int read_settings(job *j) {
     j->embed.literal_specials = s->literal_specials;
     j->embed.window = s->window;
     j->embed.stride = s->stride == NO_STRIDE ? 0 : s->stride;
-    j->embed.prompt_name = s->prompt;
-    if (s->no_prompt || s->ids) j->embed.prompt = "";
-    if (s->prompt && (s->no_prompt || s->ids))
-        return say_usage("--prompt %s: a prompt goes with texts, and not with --no-prompt", s->prompt);
-    return 0;
+    return engine_read_prompt(&j->embed, s);
 }
 
 /* What stands before each text; that also judges the other options of a vector. */
@@ -96,6 +92,7 @@ static int find_prompt(job *j) {
     bert_error err;
     if (!j->engine.pipeline) return 0;
     if (bert_pipeline_prompt(j->engine.pipeline, &j->window.prompt, &j->embed, &err)) return say_failure(&err);
+    if (bert_pipeline_describe(j->engine.pipeline).n_prompts) j->known.prompt = j->window.prompt;
     return 0;
 }
 

@@ -30,8 +30,7 @@ static int put_prompt(const head_job *j, ranking *k) {
     bert_embed_options options = BERT_EMBED_OPTIONS_INIT;
     bert_error err;
     const char *prompt;
-    options.prompt_name = j->s->prompt;
-    if (j->s->no_prompt) options.prompt = "";
+    TRY(engine_read_prompt(&options, j->s));
     if (bert_pipeline_prompt(j->engine.pipeline, &prompt, &options, &err)) return say_failure(&err);
     buffer_text(&k->asked, prompt);
     buffer_text(&k->asked, k->query);

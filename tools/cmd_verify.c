@@ -20,8 +20,10 @@ typedef struct job {
     engine engine;
     reference file;
     sink *out;
+    bert_embed_options embed;
     input input;
-    window window;
+    window window; /* its prompt is for the file's own texts too */
+    buffer text_bytes; /* such a text behind the prompt */
     bert_tokens *tokens;
     sequence *sequences;
     size_t n_sequences;
@@ -165,10 +167,9 @@ static int compare_studies(job *j, const bert_run_options *options) {
 static int compare_embedding(job *j, target *t) {
     bert_error err;
     bert_encoding tokens = {.n = j->now->n, .ids = j->now->ids, .type_ids = j->now->types};
-    bert_embed_options options = BERT_EMBED_OPTIONS_INIT;
-    size_t dim = bert_pipeline_dim(j->engine.pipeline, &options);
+    size_t dim = bert_pipeline_dim(j->engine.pipeline, &j->embed);
     j->vector = need_more(j->vector, dim, sizeof *j->vector);
-    if (bert_pipeline_pool(j->engine.pipeline, j->vector, j->last, j->pooler, &tokens, &options, &err))
+    if (bert_pipeline_pool(j->engine.pipeline, j->vector, j->last, j->pooler, &tokens, &j->embed, &err))
         return say_failure(&err);
     if (t->rank != 2 || t->dim[1] != dim) return shape_differs(j, t, (size_t[]){1, dim}, 2);
     TRY(take_row(j, t, j->number));
@@ -241,7 +242,11 @@ static int compare_own_inputs(job *j) {
         bert_error err;
         sequence q = {.n = in->n, .ids = in->ids, .types = in->types};
         if (!in->ids) {
-            bert_text text = {in->a, strlen(in->a), in->b, in->b ? strlen(in->b) : 0};
+            j->text_bytes.len = 0;
+            if (j->window.prompt) buffer_text(&j->text_bytes, j->window.prompt);
+            buffer_text(&j->text_bytes, in->a);
+            buffer_byte(&j->text_bytes, 0);
+            bert_text text = {j->text_bytes.data, j->text_bytes.len - 1, in->b, in->b ? strlen(in->b) : 0};
             if (bert_tokenize(&j->tokens, j->engine.tokenizer, &text, 1, &options, &err)) return say_failure(&err);
             bert_encoding x = bert_tokens_at(j->tokens, 0, 0);
             q = (sequence){.n = x.n, .ids = x.ids, .types = x.type_ids};
@@ -333,6 +338,18 @@ static int judge(const job *j) {
                      worst->ours.largest, j->s->tolerance);
 }
 
+/* The prompt of encode: as the options say, else the file, else the folder. Where the folder leaves its tokens out of
+ * the pooling, input_ids are taken to begin with it. */
+static int choose_prompt(job *j) {
+    bert_error err;
+    j->embed.max_length = j->engine.max_length;
+    j->embed.literal_specials = j->s->literal_specials;
+    if (j->engine.info.is_decoder && !j->s->prompt) return 0;
+    if (!j->embed.prompt_name && !j->embed.prompt) j->embed.prompt = j->file.prompt;
+    if (bert_pipeline_prompt(j->engine.pipeline, &j->window.prompt, &j->embed, &err)) return say_failure(&err);
+    return 0;
+}
+
 /* What the file has besides is not passed over in silence. */
 static int tell_skipped(const job *j) {
     const buffer *names = &j->file.skipped;
@@ -347,11 +364,13 @@ static int work(job *j) {
     const writer_kind *kind;
     TRY(writer_choose(&kind, formats, s->format, s->output));
     if (!s->against) return say_usage("verify needs --against FILE: outputs as safetensors or npy");
+    TRY(engine_read_prompt(&j->embed, s));
     TRY(sink_open(&j->out, s->output));
     TRY(engine_open(&j->engine, s, ENGINE_PIPELINE | ENGINE_DECODERS));
     if (s->memory) TRY(memory_read(&j->memory, &j->memory_rows, s->memory, j->engine.info.hidden));
     TRY(reference_open(&j->file, s->against, &j->engine.info));
     TRY(tell_skipped(j));
+    TRY(choose_prompt(j));
     if (j->file.n_inputs && !s->n_texts && !s->ids)
         TRY(compare_own_inputs(j));
     else {
@@ -364,13 +383,14 @@ static int work(job *j) {
 }
 
 static int run(const settings *s) {
-    job j = {.s = s, .text = -1};
+    job j = {.s = s, .embed = BERT_EMBED_OPTIONS_INIT, .text = -1};
     int status = work(&j);
     sink_abandon(&j.out);
     reference_close(&j.file);
     bert_tokens_close(&j.tokens);
     engine_close(&j.engine);
     window_close(&j.window);
+    buffer_close(&j.text_bytes);
     input_close(&j.input);
     free(j.sequences);
     free(j.taps);
@@ -386,14 +406,14 @@ static int run(const settings *s) {
 #define AT(field) offsetof(settings, field)
 static const option own_options[] = {
     {"against", 0, OPTION_TEXT, AT(against), 0, "FILE",
-     "safetensors (names f64.*, f32.* or plain) or npy ([N, H], [N, T, H])"},
+     "safetensors (names f64.*, f32.* or plain) or npy ([N, H], [N, T, H]); a prompt that it names is the default"},
     {"tolerance", 0, OPTION_REAL, AT(tolerance), 0, "X", "largest difference that is allowed; default 1e-4"},
     {"memory", 0, OPTION_TEXT, AT(memory), 0, "FILE.npy",
      "decoders: [Tm, H], what they look at where the file has no encoder_hidden_states"},
     {"ids", 0, OPTION_TEXT, AT(ids), 0, "FILE", "token ids instead of texts: npy, or JSON lists, one a line"},
     {0}};
 static const option *const options[] = {own_options,    options_model,   options_tokenizer_file, options_input,
-                                        options_tokens, options_literal, options_output,         NULL};
+                                        options_tokens, options_prompt,  options_literal,        options_output, NULL};
 const command command_verify = {
     "verify",
     "Compares with outputs in a file; its input_ids or texts are used if it has them. Formats: text, json.",

@@ -136,6 +136,15 @@ int engine_check_window(const settings *s) {
     return s->ids ? say_usage("--window is for texts, not for --ids") : 0;
 }
 
+int engine_read_prompt(bert_embed_options *options, const settings *s) {
+    const int none = s->no_prompt || s->ids;
+    if (s->prompt && none)
+        return say_usage("--prompt %s: a prompt goes with texts, and not with --no-prompt", s->prompt);
+    if (s->prompt) options->prompt_name = s->prompt;
+    if (none) options->prompt = "";
+    return 0;
+}
+
 int engine_open(engine *e, const settings *s, int parts) {
     const bert_workers *workers;
     *e = (engine){.run = BERT_RUN_OPTIONS_INIT};

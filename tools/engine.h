@@ -34,6 +34,9 @@ int engine_model_path(const settings *s, const char **path);
  * it. */
 int engine_check_window(const settings *s);
 
+/* Which prompt --prompt, --no-prompt and --ids ask for; without any of them the options are left alone. */
+int engine_read_prompt(bert_embed_options *options, const settings *s);
+
 /* How texts become tokens, as the settings say. */
 bert_tokenize_options engine_tokenize_options(const engine *e, const settings *s);
 

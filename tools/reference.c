@@ -313,6 +313,7 @@ static int open_safetensors(reference *r, const bert_model_info *info) {
     for (size_t i = 0; i < bert_safetensors_count(r->file); i++) take_tensor(r, bert_safetensors_at(r->file, i), info);
     if (!r->n_targets)
         return say_error("%s: expected outputs of a model (hidden_states.0, embedding, …), found none", r->path);
+    r->prompt = bert_safetensors_metadata(r->file, "prompt");
     TRY(take_choice(&r->heads, r, "heads", info->heads));
     TRY(take_choice(&r->layers, r, "layers", info->layers));
     return take_all_inputs(r);

@@ -41,6 +41,7 @@ typedef struct reference {
     size_t n_targets;
     buffer skipped; /* names of its other tensors, inputs apart, as one line */
     char *heads, *layers; /* [A], [L]: those that its tensors, or the tables of its studies, have; NULL: all */
+    const char *prompt; /* what stood before each text that was embedded; NULL: the file does not say */
     reference_input *inputs; /* none: the file does not say */
     size_t n_inputs;
 } reference;

@@ -61,6 +61,52 @@ class Values(Case):
         verify(self.path, *many)
 
 
+class Prompts(Case):
+    """Vectors of sentence-transformers, with each prompt, and our own files of them."""
+
+    def golden(self, name):
+        self.folder_of = str(DATA / "pipelines" / "sentence" / name)
+        found = json.loads((DATA / "pipelines" / "sentence" / name / "golden.json").read_text(encoding="utf-8"))
+        return found["texts"][:4], {run["prompt"]: run["vectors"][:4] for run in found["runs"] if not run.get("dim")}
+
+    def verify(self, path, *args, check=0):
+        bert("verify", "-m", self.folder_of, "--tolerance", "4e-6", "--against", str(path), *args, check=check)
+
+    def test_vectors_of_sentence_transformers(self):
+        for name, default in (("prompts", "query"), ("prompts-left-out", None)):
+            texts, runs = self.golden(name)
+            for prompt, vectors in runs.items():
+                path = write_npy(self.folder / "x.npy", (len(vectors), len(vectors[0])), [x for v in vectors for x in v])
+                options = {None: (), "none": ("--no-prompt",)}.get(prompt, ("--prompt", prompt))
+                with self.subTest(name, prompt=prompt):
+                    self.verify(path, *options, "--", *texts)
+                    if prompt not in (None, "none", default):
+                        self.verify(path, "--", *texts, check=1)
+
+    def test_our_own_files(self):
+        """Whose input_ids begin with the prompt that they name; also where its tokens are not pooled."""
+        for name in ("prompts", "prompts-left-out"):
+            texts = self.golden(name)[0][:2]
+            for options in ((), ("--prompt", "passage"), ("--prompt", "query"), ("--no-prompt",)):
+                for ending in ("safetensors", "npy"):
+                    path = self.folder / f"x.{ending}"
+                    bert("encode", "-m", self.folder_of, "-o", str(path), *options, *texts, check=0)
+                    again = bert("verify", "-m", self.folder_of, "--tolerance", "0", "--against", str(path), *options, *texts, check=0)
+                    self.assertIn(b"embedding", again.stdout)
+                    if ending == "safetensors":
+                        self.verify(path)
+                        self.verify(path, *texts)
+            bert("encode", "-m", self.folder_of, "-o", str(self.folder / "ids.safetensors"), "--ids", "-", stdin="[2,7,9,11,3]", check=0)
+            self.verify(self.folder / "ids.safetensors")
+
+    def test_what_does_not_go(self):
+        self.golden("prompts")
+        args = ("verify", "-m", self.folder_of, "--against", "x.npy")
+        self.refused(2, "--no-prompt", *args, "--prompt", "query", "--no-prompt", "x")
+        path = write_npy(self.folder / "x.npy", (1, 4), [0] * 4)
+        self.refused(1, "no prompt nonesuch: .*document, none, passage, query", *args[:-1], path, "--prompt", "nonesuch", "x")
+
+
 class Tensors(Case):
     WHAT = "weights,scores,rollout,norms,block_norms,distance,entropy"
 

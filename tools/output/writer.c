@@ -86,6 +86,7 @@ int writer_global_metadata(writer *w, int (*add)(writer *, const char *, const c
     const facts *known = &w->known;
     TRY(add(w, "numerics", known->numerics, strlen(known->numerics)));
     TRY(add(w, "weights_hash", known->weights_hash, strlen(known->weights_hash)));
+    if (known->prompt) TRY(add(w, "prompt", known->prompt, strlen(known->prompt)));
     if (known->layers) TRY(add(w, "layers", known->layers, strlen(known->layers)));
     return known->heads ? add(w, "heads", known->heads, strlen(known->heads)) : 0;
 }

@@ -53,6 +53,7 @@ typedef struct facts {
     char weights_hash[33];
     const char *heads; /* JSON list of the heads that were kept; NULL: all */
     const char *layers; /* likewise, where a tensor has a row for each of them */
+    const char *prompt; /* what stood before each text; NULL: the model has no prompts */
     const char *model; /* for the page: the folder's name, */
     size_t keep;       /* how many weights of a row (0: all) */
     double min_weight; /* of at least this size, */
@@ -109,7 +110,7 @@ int writer_add_text(writer *w, const char *name, const char *s, size_t n,
                     int (*add)(writer *w, const char *key, const char *s, size_t n));
 /* The metadata of the current text, as far as it is known: calls add(w, key, text, len) for tokens, text, pair. */
 int writer_metadata(writer *w, const about *text, int (*add)(writer *w, const char *key, const char *s, size_t n));
-/* Likewise for numerics, weights_hash, heads and layers. */
+/* Likewise for numerics, weights_hash, prompt, heads and layers. */
 int writer_global_metadata(writer *w, int (*add)(writer *w, const char *key, const char *s, size_t n));
 
 /* The ending of the file's name with its dot; NULL: none, or there is no file. */
