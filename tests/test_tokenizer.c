@@ -313,6 +313,74 @@ Test(vocab, every_length) {
     bert_vocab_free(&vocab);
 }
 
+/* Slots that the table's spellings lie away from their own, at most. */
+static size_t farthest(const bert_vocab *vocab, const bert_vocab_table *table) {
+    size_t most = 0;
+    for (size_t i = 0; i <= table->mask; i++) {
+        if (table->slots[i].id < 0) continue;
+        const uint64_t hash = bert_vocab_hash_of(table, bert_vocab_bytes(vocab, table->slots[i].id), table->slots[i].len);
+        const size_t away = (i - (size_t)hash) & table->mask;
+        if (away > most) most = away;
+    }
+    return most;
+}
+
+/* Spellings that differ in few bits crowd together no more than chance would have them: in their last byte, as
+ * numbers, and multiples of the inverse of the hash's factor, which are neighbours after one multiplication. */
+Test(vocab, no_crowds) {
+    enum { N = 50000 };
+    for (int kind = 0; kind < 3; kind++) {
+        bert_vocab vocab = {.memory = bert_memory_or_default(NULL)};
+        size_t replaced;
+        uint64_t inverse = BERT_VOCAB_MIX; /* Newton: each step doubles the bits that are right */
+        for (int i = 0; i < 6; i++) inverse *= 2 - BERT_VOCAB_MIX * inverse;
+        for (int32_t id = 0; id < N; id++) {
+            char text[16];
+            const uint64_t crafted = ((uint64_t)id << 40) * inverse ^ 8;
+            if (kind == 0) snprintf(text, sizeof text, "%07d%c", (int)id / 90, '!' + (int)id % 90);
+            else if (kind == 1) snprintf(text, sizeof text, "%08d", (int)id);
+            else memcpy(text, &crafted, 8);
+            cr_assert(bert_vocab_add(&vocab, id, text, 8));
+        }
+        cr_assert_eq(bert_vocab_build(&vocab, "##", 2, &replaced, NULL), BERT_OK);
+        cr_expect_lt(farthest(&vocab, &vocab.first), 128, "kind %d: %zu", kind, farthest(&vocab, &vocab.first));
+        bert_vocab_free(&vocab);
+    }
+}
+
+/* Words of any length where the file allows them: the pieces are the longest that there are, up to 512 bytes. */
+Test(vocab, long_pieces) {
+    enum { N = 3000 };
+    static char json[4096], piece[600], word[N + 1];
+    bert_tokenizer *tokenizer = NULL;
+    bert_tokens *tokens = NULL;
+    bert_error err = {0};
+    memset(word, 'a', N);
+    for (int longest = 512; longest <= 513; longest++) {
+        memset(piece, 'a', (size_t)longest - 2);
+        const int n = snprintf(json, sizeof json,
+                               "{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"u\",\"continuing_subword_prefix\":\"##\","
+                               "\"max_input_chars_per_word\":1000000000,\"vocab\":{\"u\":0,\"a\":1,\"##a\":2,\"##%s\":3}}}", piece);
+        const bert_file files[] = {{"tokenizer.json", json, (size_t)n}};
+        const bert_text text = {word, N, NULL, 0};
+        const bert_status status = bert_tokenizer_open_files(&tokenizer, files, 1, NULL, &err);
+        if (longest == 513) {
+            cr_expect_eq(status, BERT_UNSUPPORTED);
+            cr_expect_not_null(strstr(err.text, "an entry of 513 bytes"), "%s", err.text);
+            break;
+        }
+        cr_assert_eq(status, BERT_OK, "%s", err.text);
+        cr_assert_eq(bert_tokenize(&tokens, tokenizer, &text, 1, NULL, &err), BERT_OK, "%s", err.text);
+        const bert_encoding e = bert_tokens_at(tokens, 0, 0);
+        const size_t long_ones = (N - 1) / 510, short_ones = (N - 1) % 510;
+        cr_assert_eq(e.n, 1 + long_ones + short_ones);
+        for (size_t i = 0; i < e.n; i++)
+            cr_expect_eq(e.ids[i], i == 0 ? 1 : i <= long_ones ? 3 : 2, "token %zu: %d", i, (int)e.ids[i]);
+        bert_tokens_close(&tokens);
+        bert_tokenizer_close(&tokenizer);
+    }
+}
+
 /* An allocator that fails once at the n-th call, and counts what is out. */
 typedef struct failing {
     long calls, fail_at, out;

@@ -140,3 +140,82 @@ Test(components, bounded_match, .timeout = 60) {
     bert_tokens_close(&tokens);
     bert_tokenizer_close(&tokenizer);
 }
+
+/* `unit` n times, then `end`; freed by the caller. */
+static bert_text repeated(const char *unit, size_t n, const char *end) {
+    const size_t step = strlen(unit), len = n * step + strlen(end);
+    char *text = malloc(len + 1);
+    for (size_t i = 0; i < n; i++) memcpy(text + i * step, unit, step);
+    strcpy(text + n * step, end);
+    return (bert_text){text, len, NULL, 0};
+}
+
+static bert_tokenizer *open_split(const char *regex) {
+    char json[1024];
+    bert_tokenizer *tokenizer = NULL;
+    bert_error err = {0};
+    const int n = snprintf(json, sizeof json,
+                           "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"%s\"},\"behavior\":\"Isolated\","
+                           "\"invert\":false},\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"u\":0}}}",
+                           regex);
+    const bert_file files[] = {{"tokenizer.json", json, (size_t)n}};
+    cr_assert_eq(bert_tokenizer_open_files(&tokenizer, files, 1, NULL, &err), BERT_OK, "%s", err.text);
+    return tokenizer;
+}
+
+/* What grows faster than the text is an error of that text, and what does not has all the work it needs. */
+Test(components, bounded_work, .timeout = 60) {
+    static const struct {
+        const char *regex, *unit, *end;
+        size_t n, tokens; /* 0: too much work */
+    } cases[] = {
+        {"a*a*b", "a", "cb", 3000, 0},          {"a*a*b", "a", "cb", 100, 2},
+        {"\\\\s+$", " ", "x", 200000, 0},       {"\\\\s+$", " ", "x", 500, 1},
+        {"\\\\w+|\\\\s+", "ab ", "", 200000, 400000}, {"(?:a|b|c)+", "abcd", "", 200000, 400000},
+        {"\\\\s+(?!\\\\S)|\\\\s+", " ", "x", 200000, 3},
+    };
+    bert_error err;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bert_tokenizer *tokenizer = open_split(cases[i].regex);
+        bert_tokens *tokens = NULL;
+        const bert_text text = repeated(cases[i].unit, cases[i].n, cases[i].end);
+        const bert_status status = bert_tokenize(&tokens, tokenizer, &text, 1, NULL, &err);
+        cr_expect_eq(status, cases[i].tokens > 0 ? BERT_OK : BERT_UNSUPPORTED, "%s: %d", cases[i].regex, (int)status);
+        if (status == BERT_OK)
+            cr_expect_eq(bert_tokens_at(tokens, 0, 0).n, cases[i].tokens, "%s: %zu tokens", cases[i].regex,
+                         bert_tokens_at(tokens, 0, 0).n);
+        free((char *)text.a);
+        bert_tokens_close(&tokens);
+        bert_tokenizer_close(&tokenizer);
+    }
+}
+
+/* Each space is a hit that takes all spaces behind it: their ends and spellings are not looked for and kept again. */
+Test(components, white_space_that_takes_white_space, .timeout = 60) {
+    enum { N = 200000 };
+    for (int normalized = 0; normalized < 2; normalized++) {
+        char json[1024];
+        bert_tokenizer *tokenizer = NULL;
+        bert_tokens *tokens = NULL;
+        bert_error err = {0};
+        const int n = snprintf(json, sizeof json,
+                               "{\"added_tokens\":[{\"id\":1,\"content\":\" \",\"special\":false,\"single_word\":false,\"lstrip\":false,"
+                               "\"rstrip\":true,\"normalized\":%s}],\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\","
+                               "\"vocab\":{\"u\":0,\" \":1}}}", normalized ? "true" : "false");
+        const bert_file files[] = {{"tokenizer.json", json, (size_t)n}};
+        const bert_text text = repeated(" ", N, "x");
+        cr_assert_eq(bert_tokenizer_open_files(&tokenizer, files, 1, NULL, &err), BERT_OK, "%s", err.text);
+        cr_assert_eq(bert_tokenize(&tokens, tokenizer, &text, 1, NULL, &err), BERT_OK, "%s", err.text);
+        const bert_encoding e = bert_tokens_at(tokens, 0, 0);
+        cr_assert_eq(e.n, N + 1);
+        for (size_t i = 0; i < N; i += 997) {
+            size_t len;
+            const char *spelling = bert_tokens_spelling(tokens, 0, 0, i, &len);
+            cr_assert(e.ids[i] == 1 && e.offsets[i].start == i && e.offsets[i].end == N);
+            cr_assert(len == N - i && spelling[0] == ' ' && spelling[len - 1] == ' ');
+        }
+        free((char *)text.a);
+        bert_tokens_close(&tokens);
+        bert_tokenizer_close(&tokenizer);
+    }
+}

@@ -85,14 +85,18 @@ static size_t spaces_before(const uint8_t *text, size_t at, size_t least) {
     return at;
 }
 
-static size_t spaces_behind(const uint8_t *text, size_t at, size_t len) {
-    while (at < len) {
+/* Where the white space ends that begins at `at`. Each of its characters may be a hit that takes all behind it: its end
+ * is looked for once. */
+static size_t spaces_behind(bert_added_search *s, size_t at) {
+    if (at >= s->spaces && at < s->spaces_end) return s->spaces_end;
+    s->spaces = at;
+    while (at < s->len) {
         uint32_t c;
-        const unsigned n = bert_utf8_read(&c, text + at);
+        const unsigned n = bert_utf8_read(&c, s->text + at);
         if (!(bert_char_of(c)->flags & BERT_CHAR_SPACE)) break;
         at += n;
     }
-    return at;
+    return s->spaces_end = at;
 }
 
 bool bert_added_next(bert_added_search *s, bert_hit *hit) {
@@ -107,10 +111,11 @@ bool bert_added_next(bert_added_search *s, bert_hit *hit) {
         s->at = end;
         if (s->literal && token->special) continue;
         if (token->single_word && (word_before(s->text, start) || word_behind(s->text, end, s->len))) continue;
-        *hit = (bert_hit){token, start, end};
+        *hit = (bert_hit){token, start, end, false};
         if (token->lstrip) hit->start = start > s->done ? spaces_before(s->text, start, s->done) : s->done;
-        if (token->rstrip) hit->end = spaces_behind(s->text, end, s->len);
+        if (token->rstrip) hit->end = spaces_behind(s, end);
         if (hit->start >= hit->end) continue; /* all of it went with the hit before */
+        hit->again = s->done == hit->end;
         s->done = hit->end;
         return true;
     }

@@ -28,6 +28,7 @@ typedef struct bert_added {
 typedef struct bert_hit {
     const bert_added_token *token;
     size_t start, end;
+    bool again; /* it ends where the hit before did: in white space that both took */
 } bert_hit;
 
 /* State of a search through text[0, len). */
@@ -37,6 +38,7 @@ typedef struct bert_added_search {
     size_t len;
     size_t at;    /* where the next match may begin */
     size_t done;  /* end of the last hit, with the white space it took */
+    size_t spaces, spaces_end; /* white space that was looked through behind a hit: its beginning and end */
     bool literal; /* special tokens are plain text */
 } bert_added_search;
 

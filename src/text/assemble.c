@@ -254,6 +254,16 @@ static bert_status build_vocab(bert_loader *loader) {
                              repeated);
 }
 
+static bert_status check_longest(const bert_loader *loader) {
+    const bert_tokenizer *z = loader->z;
+    const size_t first = z->vocab.first.longest, rest = z->vocab.rest.longest, longest = first > rest ? first : rest;
+    const bool short_words = z->max_chars <= BERT_WORDPIECE_LONGEST / 4;
+    if (z->word_level || short_words || longest <= BERT_WORDPIECE_LONGEST) return BERT_OK;
+    return bert_fail(loader->err, BERT_UNSUPPORTED,
+                     "%s: an entry of %zu bytes: at most %d are supported where words of up to %zu characters are split",
+                     loader->vocabulary, longest, BERT_WORDPIECE_LONGEST, z->max_chars);
+}
+
 bert_status bert_assemble(bert_loader *loader) {
     bert_tokenizer *z = loader->z;
     const bool bert_rules = !loader->json || (loader->bert_class && !loader->options.tokenizer_json);
@@ -261,6 +271,7 @@ bert_status bert_assemble(bert_loader *loader) {
     else use_json(loader);
     if (loader->options.lowercase) TRY(lowercase_first(loader));
     TRY(build_vocab(loader));
+    TRY(check_longest(loader));
     if (bert_rules) TRY(declare_specials(loader));
     TRY(bert_load_added(loader));
     TRY(find_specials(loader));

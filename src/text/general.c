@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "text/cells.h"
 #include "text/encode.h"
+#include "text/pattern.h"
 
 bool bert_general_add_normalizer(bert_general *general, bert_normalize normalizer) {
     void *at = general->normalizers;
@@ -79,20 +80,23 @@ static size_t cells_in(const bert_bytes *text, size_t from, size_t to) {
  * words() uses that for its own purposes. */
 static bert_status at_added(bert_tokens *t, const bert_tokenizer *z, bool literal, bert_error *err) {
     bert_bytes *normalized = &t->normalized;
-    size_t done = 0, done_cells = 0;
+    size_t start = 0, start_cells = 0, done = 0, done_cells = 0; /* of the hit before */
     bert_hit hit;
     normalized->n = 0;
     if (!bert_cells_text(t, 0, t->cells.n) || !bert_bytes_append(normalized, &t->memory, t->subject.at, t->subject.n))
         return bert_fail(err, BERT_NO_MEMORY, "no memory for a normalized text");
-    bert_added_search search = {&z->added.normalized, normalized->at, normalized->n, 0, 0, literal};
+    bert_added_search search = {.set = &z->added.normalized, .text = normalized->at, .len = normalized->n,
+                                .literal = literal};
     while (bert_added_next(&search, &hit)) {
         const size_t first = hit.start >= done ? done_cells + cells_in(normalized, done, hit.start)
-                                               : done_cells - cells_in(normalized, hit.start, done);
-        const size_t last = first + cells_in(normalized, hit.start, hit.end);
+                                               : start_cells + cells_in(normalized, start, hit.start);
+        const size_t last = hit.again ? done_cells : first + cells_in(normalized, hit.start, hit.end);
         const bert_span span = {t->cells.at[first].start, t->cells.at[last - 1].end};
         TRY(words(t, z, done_cells, first, err));
         if (!bert_sequence_hit(t, normalized->at + hit.start, hit.end - hit.start, &hit, span))
             return bert_fail(err, BERT_NO_MEMORY, "no memory for tokens");
+        start = hit.start;
+        start_cells = first;
         done = hit.end;
         done_cells = last;
     }
@@ -144,6 +148,9 @@ bert_status bert_general_normalize_added(bert_tokenizer *z, bert_error *err) {
     bert_tokens scratch = {.memory = z->memory};
     bert_bytes forms = {0};
     bert_status status = BERT_OK;
+    size_t bytes = 0;
+    for (size_t i = 0; i < set->n; i++) bytes += set->tokens[i].len;
+    scratch.work = bert_matches_work(bytes);
     for (size_t i = 0; i < set->n && status == BERT_OK; i++)
         status = append_form(&forms, &scratch, z, &set->tokens[i], err);
     z->normalized_contents = forms.at;

@@ -129,7 +129,7 @@ static bert_status replace(bert_tokens *t, const bert_normalize *normalizer, siz
     if (t->cells.n == 0) return BERT_OK;
     t->spare.n = 0;
     if (!bert_cells_text(t, 0, t->cells.n)) return bert_fail(err, BERT_NO_MEMORY, "no memory to normalize a text");
-    TRY_OR_DONE(bert_matches_open(&matches, normalizer->pattern, t->subject.at, t->subject.n, err));
+    TRY_OR_DONE(bert_matches_open(&matches, normalizer->pattern, t->subject.at, t->subject.n, &t->work, err));
     for (;;) {
         TRY_OR_DONE(bert_matches_next(&matches, &found, &start, &end, err));
         if (!found || !memory) break;

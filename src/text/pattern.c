@@ -1,5 +1,8 @@
 /* text/pattern.c: the only file that includes pcre2.h. Regular expressions come from files, so every match has limits,
- * nothing is compiled to machine code, and any failure is an error rather than "no match". */
+ * nothing is compiled to machine code, and any failure is an error rather than "no match". PCRE2's own limit counts
+ * anew at each place where a match may begin, and not how far a repeat runs; so it calls us before every item, and we
+ * count items and distances for the whole text. It would also check the rest of the text for every match: that is done
+ * once, here. */
 #include "text/pattern.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -43,8 +46,8 @@ static bert_status compile(bert_pattern *p, const bert_bytes *rewritten, const c
     char quoted[128];
     if (context == NULL) return no_memory(err);
     (void)pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-    p->code = pcre2_compile(rewritten->at, rewritten->n, PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_MULTILINE, &code,
-                            &at, context);
+    const uint32_t options = PCRE2_UTF | PCRE2_MULTILINE | PCRE2_AUTO_CALLOUT;
+    p->code = pcre2_compile(rewritten->at, rewritten->n, options, &code, &at, context);
     pcre2_compile_context_free(context);
     p->limits = pcre2_match_context_create(NULL);
     if (p->code != NULL && p->limits != NULL) {
@@ -88,12 +91,25 @@ void bert_pattern_close(bert_pattern **pattern) {
     *pattern = NULL;
 }
 
+static int charge(pcre2_callout_block *step, void *matches) {
+    bert_matches *m = matches;
+    const size_t at = step->current_position, cost = 1 + (at > m->reached ? at - m->reached : m->reached - at);
+    m->reached = at;
+    if (cost > *m->work) return PCRE2_ERROR_MATCHLIMIT;
+    *m->work -= cost;
+    return 0;
+}
+
 bert_status bert_matches_open(bert_matches *m, const bert_pattern *pattern, const uint8_t *text, size_t len,
-                              bert_error *err) {
-    *m = (bert_matches){pattern, text != NULL ? text : (const uint8_t *)"", len, 0, SIZE_MAX, NULL};
+                              size_t *work, bert_error *err) {
+    *m = (bert_matches){.pattern = pattern, .text = text != NULL ? text : (const uint8_t *)"", .len = len,
+                        .last_end = SIZE_MAX, .work = work};
     if (pattern->literal != NULL) return BERT_OK;
+    if (bert_utf8_valid(m->text, len) < len) return bert_fail(err, BERT_INVALID_ARGUMENT, "not valid UTF-8");
     m->data = pcre2_match_data_create(1, NULL);
-    return m->data != NULL ? BERT_OK : no_memory(err);
+    m->limits = pcre2_match_context_copy(pattern->limits);
+    if (m->data == NULL || m->limits == NULL) return no_memory(err);
+    return pcre2_set_callout(m->limits, charge, m) == 0 ? BERT_OK : no_memory(err);
 }
 
 static bool find_literal(const bert_matches *m, size_t *start, size_t *end) {
@@ -111,7 +127,8 @@ static bert_status find(const bert_matches *m, bool *found, size_t *start, size_
         *found = find_literal(m, start, end);
         return BERT_OK;
     }
-    const int rc = pcre2_match(m->pattern->code, m->text, m->len, m->at, 0, m->data, m->pattern->limits);
+    const int rc = pcre2_match(m->pattern->code, m->text, m->len, m->at, PCRE2_NO_UTF_CHECK, m->data,
+                               m->limits);
     *found = rc >= 0;
     if (rc >= 0) {
         const PCRE2_SIZE *place = pcre2_get_ovector_pointer(m->data);
@@ -142,5 +159,6 @@ bert_status bert_matches_next(bert_matches *m, bool *found, size_t *start, size_
 
 void bert_matches_close(bert_matches *m) {
     pcre2_match_data_free(m->data);
-    m->data = NULL;
+    pcre2_match_context_free(m->limits);
+    m->data = m->limits = NULL;
 }

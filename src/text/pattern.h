@@ -25,12 +25,20 @@ typedef struct bert_matches {
     size_t len;
     size_t at;
     size_t last_end; /* of the match before; SIZE_MAX: none */
-    void *data;      /* the regular expression's match memory */
+    size_t *work;    /* steps that are left for the text, of a regular expression */
+    size_t reached;  /* where its last step was */
+    void *data, *limits; /* PCRE2's */
 } bert_matches;
 
-/* BERT_NO_MEMORY, or BERT_OK. */
+/* Steps that the regular expressions may take together on a text of so many bytes: linear, and enough for any sensible
+ * one; a search that is quadratic runs out of them where 1400 characters or more repeat. */
+static inline size_t bert_matches_work(size_t len) {
+    return ((size_t)1 << 20) + 256 * len;
+}
+
+/* BERT_NO_MEMORY, or BERT_OK. *work becomes less by what the search takes; `matches` stays where it is. */
 BERT_MUST_USE bert_status bert_matches_open(bert_matches *matches, const bert_pattern *pattern, const uint8_t *text,
-                                            size_t len, bert_error *err);
+                                            size_t len, size_t *work, bert_error *err);
 /* *found 0: no further match. A match that takes too much work is BERT_UNSUPPORTED. */
 BERT_MUST_USE bert_status bert_matches_next(bert_matches *matches, bool *found, size_t *start, size_t *end,
                                             bert_error *err);

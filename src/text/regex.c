@@ -2,13 +2,14 @@
 #include "text/regex.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/utf8.h"
 #include "text/unicode.h"
 
-enum { LONGEST = 4096, LONGEST_REWRITTEN = 1 << 18, DEEPEST = 32 };
+enum { LONGEST = 4096, LONGEST_REWRITTEN = 1 << 18, DEEPEST = 32, MOST_COUNTED = 255 };
 
 typedef struct rewriter {
     bert_bytes *to;
@@ -208,6 +209,7 @@ static bert_status quantifier(rewriter *r) {
     else if (*r->at == '?') repeats = unbounded = false;
     else if (*r->at != '*' && *r->at != '+') n = 0;
     if (n == 0) return braces ? refuse(r, "a brace that is not a quantifier") : BERT_OK;
+    if (braces && strtoul(r->at + 1, NULL, 10) > MOST_COUNTED) return refuse(r, "a repeat of more than 255");
     if (repeats && r->last_unbounded) return refuse(r, "a repeat inside a repeat, which can take exponential time");
     const bool exact = braces && memchr(r->at, ',', n) == NULL;
     if ((r->at[n] == '?' && !exact) || (r->at[n] == '+' && !braces)) n++;

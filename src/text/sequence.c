@@ -3,13 +3,14 @@
 
 #include "base/error.h"
 #include "text/general.h"
+#include "text/pattern.h"
 #include "text/repair.h"
 
 /* An added token that was found; what it matched is its spelling, unless that is its content. */
 bool bert_sequence_hit(bert_tokens *t, const uint8_t *matched, size_t len, const bert_hit *hit, bert_span span) {
     if (!bert_tokens_reserve(t, 1)) return false;
     const bool odd = hit->token->normalized || len != hit->token->len;
-    if (odd && !bert_tokens_spell(t, t->out.n, matched, len)) return false;
+    if (odd && !bert_tokens_spell(t, t->out.n, matched, len, hit->again)) return false;
     bert_columns_push(&t->out, hit->token->id, span.start, span.end, t->next_word++);
     return true;
 }
@@ -23,7 +24,8 @@ static bert_status segment(bert_call *call, const uint8_t *text, size_t begin, s
 }
 
 static bert_status segments(bert_call *call, const uint8_t *text, size_t len) {
-    bert_added_search search = {&call->tokenizer->added.raw, text, len, 0, 0, call->options.literal_specials != 0};
+    bert_added_search search = {.set = &call->tokenizer->added.raw, .text = text, .len = len,
+                                .literal = call->options.literal_specials != 0};
     bert_hit hit;
     size_t done = 0;
     call->tokens->next_word = 0;
@@ -66,6 +68,7 @@ bert_status bert_sequence(bert_call *call, const char *text, size_t len) {
         return bert_fail(call->err, BERT_INVALID_ARGUMENT, "text %zu has %zu bytes; at most 4 GiB - 2 are possible",
                          call->text, len);
     t->keep = needed(call);
+    t->work = bert_matches_work(len);
     if (!bert_repair(t, &valid, &len) ||
         !bert_columns_reserve(&t->out, &t->memory, expected(&t->keep, len), call->options.offsets_cp != 0))
         return bert_call_no_memory(call);

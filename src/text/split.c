@@ -61,7 +61,7 @@ static bert_status match_pattern(stretches *s, const bert_splitter *splitter, be
     bool found;
     bert_status status = BERT_OK;
     if (!bert_cells_text(t, piece.start, piece.end)) return bert_fail(err, BERT_NO_MEMORY, "no memory to split a text");
-    TRY_OR_DONE(bert_matches_open(&matches, splitter->pattern, t->subject.at, t->subject.n, err));
+    TRY_OR_DONE(bert_matches_open(&matches, splitter->pattern, t->subject.at, t->subject.n, &t->work, err));
     for (;;) {
         TRY_OR_DONE(bert_matches_next(&matches, &found, &start, &end, err));
         if (!found) break;

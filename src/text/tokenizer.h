@@ -6,6 +6,10 @@
 #include "text/tokens.h"
 #include "text/vocab.h"
 
+/* Bytes of the longest piece of a word that is looked for: the work of a word is its length times this. Words of
+ * 128 characters or fewer have no longer ones; where longer words are split, a longer entry is refused. */
+enum { BERT_WORDPIECE_LONGEST = 512 };
+
 typedef struct bert_general bert_general; /* general.h: components other than BERT's */
 
 /* Options of HF's BertNormalizer; strip_accents is resolved (null follows lowercase). */

@@ -103,6 +103,7 @@ struct bert_tokens {
     bert_bytes subject, normalized;
     bert_cells pieces;        /* words of the general path as ranges of cells */
     bert_keep keep;
+    size_t work; /* what regular expressions may still do to the sequence at hand */
     int32_t next_word;
     uint32_t segment_begin; /* where the segment that is normalized begins in its text */
 };
@@ -126,8 +127,9 @@ bool bert_spellings_add(bert_spellings *odd, const bert_memory *memory, bert_spe
 /* Place of the first spelling whose token is at or behind `token`. */
 size_t bert_spellings_find(const bert_spellings *odd, size_t token);
 
-/* Notes that the token at `place` is spelled so. */
-bool bert_tokens_spell(bert_tokens *tokens, size_t place, const uint8_t *text, size_t len);
+/* Notes that the token at `place` is spelled so. `again`: the text ends where the one of the token before did, and may
+ * be a part of it. False: no memory. */
+bool bert_tokens_spell(bert_tokens *tokens, size_t place, const uint8_t *text, size_t len, bool again);
 
 static inline void bert_columns_push(bert_columns *c, int32_t id, uint32_t start, uint32_t end, int32_t word) {
     c->ids[c->n] = id;

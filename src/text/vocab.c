@@ -40,6 +40,7 @@ static bool table_open(bert_vocab *vocab, bert_vocab_table *table, size_t n, siz
     table->slots = bert_memory_new(&vocab->memory, slots, sizeof *table->slots);
     table->filter = bert_memory_new(&vocab->memory, slots / 16, sizeof *table->filter);
     if (table->slots == NULL || table->filter == NULL) return false;
+    table->seed = (uintptr_t)table->slots * BERT_VOCAB_MIX; /* the system places memory where nobody outside knows */
     for (size_t i = 0; i < slots; i++) table->slots[i].id = -1;
     return true;
 }
@@ -54,7 +55,7 @@ static int32_t table_put(const bert_vocab *vocab, bert_vocab_table *table, bert_
     const uint8_t *text = vocab->bytes + entry.at + table->skip;
     const size_t len = entry.len - table->skip;
     const uint64_t head = bert_vocab_word(text, len);
-    const size_t hash = bert_vocab_hash_of(text, len, head);
+    const uint64_t hash = bert_vocab_hash_of(table, text, len);
     const int32_t before = bert_vocab_search(vocab, table, text, len, head, hash);
     size_t i = hash & table->mask;
     while (table->slots[i].id != before) i = (i + 1) & table->mask;
@@ -135,11 +136,12 @@ void bert_vocab_free(bert_vocab *vocab) {
 
 int32_t bert_vocab_id(const bert_vocab *vocab, const char *bytes, size_t len) {
     if (vocab->n == 0 || len > vocab->first.longest) return -1;
-    uint64_t head = 0, tail = 0; /* loaded by memcpy: the bytes may end where a page does */
+    const uint8_t *text = (const uint8_t *)bytes;
+    const size_t at = bert_vocab_last(len);
+    uint64_t head = 0, last = 0; /* loaded by memcpy: the bytes may end where a page does */
     if (len > 0) memcpy(&head, bytes, len < 8 ? len : 8);
-    if (len > 8) memcpy(&tail, bytes + (len & ~(size_t)7), len & 7);
-    return bert_vocab_search(vocab, &vocab->first, (const uint8_t *)bytes, len, head,
-                             bert_vocab_hash((const uint8_t *)bytes, len, head, tail));
+    if (len > 0) memcpy(&last, bytes + at, len - at);
+    return bert_vocab_search(vocab, &vocab->first, text, len, head, bert_vocab_hash(&vocab->first, text, len, last));
 }
 
 const bert_vocab_entry *bert_vocab_entry_of(const bert_vocab *vocab, int32_t id) {

@@ -22,6 +22,7 @@ typedef struct bert_vocab_table {
     size_t mask;
     uint64_t *filter; /* [filter_mask + 1] words; a bit that is 0: no spelling has this hash. Fits the first cache */
     size_t filter_mask;
+    uint64_t seed;  /* of the hash */
     size_t skip;    /* bytes of the prefix that the vocabulary's entries have before these spellings */
     size_t longest; /* bytes of the longest spelling */
 } bert_vocab_table;
@@ -69,14 +70,30 @@ static inline uint64_t bert_vocab_word(const uint8_t *text, size_t len) {
     return len >= 8 ? x : x & ((UINT64_C(1) << 8 * len) - 1);
 }
 
-/* Multiplicative hashing of 8 bytes at a time, `tail` being the last len % 8; the constant is 2^64 / golden ratio. */
-static inline size_t bert_vocab_hash(const uint8_t *text, size_t len, uint64_t head, uint64_t tail) {
-    const uint64_t k = UINT64_C(0x9E3779B97F4A7C15);
-    uint64_t h = (head ^ len) * k;
-    size_t i = 8;
-    for (; i + 8 <= len; i += 8) h = (h ^ h >> 32 ^ bert_load64(text + i)) * k;
-    if (i < len) h = (h ^ h >> 32 ^ tail) * k;
-    return (size_t)(h >> 32 ^ h >> 15);
+/* Hashing: all but the last 1 to 8 bytes enters in blocks of 8, so the state in front of each block serves every
+ * spelling that goes on from there. Multiplying mixes upwards only; the product's upper half brings that down again.
+ * Who writes a vocabulary does not know its seed, so nobody can make spellings crowd together. */
+#define BERT_VOCAB_MIX UINT64_C(0x9E3779B97F4A7C15) /* 2^64 / golden ratio */
+
+static inline uint64_t bert_vocab_block(uint64_t state, uint64_t block) {
+    return (state ^ state >> 32 ^ block) * BERT_VOCAB_MIX;
+}
+
+static inline uint64_t bert_vocab_end(const bert_vocab_table *table, uint64_t state, uint64_t last, size_t len) {
+    const uint64_t x = state ^ state >> 32 ^ last ^ len ^ table->seed;
+    const unsigned __int128 product = (unsigned __int128)x * BERT_VOCAB_MIX;
+    return (uint64_t)(product >> 64) ^ (uint64_t)product;
+}
+
+/* Where the last block of a spelling begins. */
+static inline size_t bert_vocab_last(size_t len) {
+    return len > 8 ? (len - 1) & ~(size_t)7 : 0;
+}
+
+static inline uint64_t bert_vocab_hash(const bert_vocab_table *table, const uint8_t *text, size_t len, uint64_t last) {
+    uint64_t state = 0;
+    for (size_t i = 0; i < bert_vocab_last(len); i += 8) state = bert_vocab_block(state, bert_load64(text + i));
+    return bert_vocab_end(table, state, last, len);
 }
 
 /* Where an entry's bytes begin; only for ids that have an entry. */
@@ -86,7 +103,7 @@ static inline const uint8_t *bert_vocab_bytes(const bert_vocab *vocab, int32_t i
 }
 
 static inline int32_t bert_vocab_search(const bert_vocab *vocab, const bert_vocab_table *table, const uint8_t *text,
-                                        size_t len, uint64_t head, size_t hash) {
+                                        size_t len, uint64_t head, uint64_t hash) {
     for (size_t i = hash;; i++) {
         const bert_vocab_slot *slot = &table->slots[i & table->mask];
         if (slot->id < 0) return -1;
@@ -99,26 +116,27 @@ static inline int32_t bert_vocab_search(const bert_vocab *vocab, const bert_voca
 /* The id of a spelling of at most 8 bytes, which are the first `len` of `bytes`; what follows them does not matter. */
 static inline int32_t bert_vocab_short(const bert_vocab_table *table, uint64_t bytes, size_t len) {
     const uint64_t head = len < 8 ? bytes & ((UINT64_C(1) << 8 * len) - 1) : bytes;
-    for (size_t i = bert_vocab_hash(NULL, len, head, 0);; i++) {
+    for (size_t i = bert_vocab_end(table, 0, head, len);; i++) {
         const bert_vocab_slot *slot = &table->slots[i & table->mask];
         if (slot->id < 0 || (slot->head == head && slot->len == len)) return slot->id;
     }
 }
 
 /* The hash's place in the filter; its low bits are used for the slot. */
-static inline bool bert_vocab_may_have(const bert_vocab_table *table, size_t hash) {
+static inline bool bert_vocab_may_have(const bert_vocab_table *table, uint64_t hash) {
     return table->filter[(hash >> 26) & table->filter_mask] >> ((hash >> 20) & 63) & 1;
 }
 
-static inline size_t bert_vocab_hash_of(const uint8_t *text, size_t len, uint64_t head) {
-    return bert_vocab_hash(text, len, head, len > 8 ? bert_vocab_word(text + (len & ~(size_t)7), len & 7) : 0);
+static inline uint64_t bert_vocab_hash_of(const bert_vocab_table *table, const uint8_t *text, size_t len) {
+    const size_t last = bert_vocab_last(len);
+    return bert_vocab_hash(table, text, len, bert_vocab_word(text + last, len - last));
 }
 
 /* The id of text[0..len) in the table, -1 if it is not there. */
 static inline int32_t bert_vocab_look(const bert_vocab *vocab, const bert_vocab_table *table, const uint8_t *text,
                                       size_t len) {
     const uint64_t head = bert_vocab_word(text, len);
-    return bert_vocab_search(vocab, table, text, len, head, bert_vocab_hash_of(text, len, head));
+    return bert_vocab_search(vocab, table, text, len, head, bert_vocab_hash_of(table, text, len));
 }
 
 #endif

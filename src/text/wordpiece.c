@@ -6,13 +6,18 @@
 /* Length of the longest entry at text[0, n), 0 if there is none; *id is its id. Most lengths are not in the filter. */
 static size_t longest(const bert_vocab *vocab, const bert_vocab_table *table, const uint8_t *text, size_t n,
                       int32_t *id) {
+    uint64_t states[BERT_WORDPIECE_LONGEST / 8]; /* of the hash, in front of each block of 8 bytes */
     if (n > table->longest) {
         n = table->longest;
         while (n > 0 && !bert_utf8_begins(text[n])) n--;
     }
+    states[0] = 0;
+    for (size_t i = 0; i < bert_vocab_last(n) / 8; i++)
+        states[i + 1] = bert_vocab_block(states[i], bert_load64(text + 8 * i));
     while (n > 0) {
+        const size_t last = bert_vocab_last(n);
         const uint64_t head = bert_vocab_word(text, n);
-        const size_t hash = bert_vocab_hash_of(text, n, head);
+        const uint64_t hash = bert_vocab_end(table, states[last / 8], bert_vocab_word(text + last, n - last), n);
         if (bert_vocab_may_have(table, hash) && (*id = bert_vocab_search(vocab, table, text, n, head, hash)) >= 0)
             return n;
         do n--;
