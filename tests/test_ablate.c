@@ -1,5 +1,6 @@
 /* Ablation: every effect is what one gets by hand with one pass for each change; how many passes it takes. */
 #include <criterion/criterion.h>
+#include <fenv.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -211,6 +212,19 @@ Test(ablate, same_bits_with_any_size_of_a_pass_and_any_workers) {
     bert_ablation_close(&usual);
 }
 
+Test(ablate, same_bits_under_a_host_that_rounds_up) {
+    bert_ablate_options options = BERT_ABLATE_OPTIONS_INIT;
+    options.mlm = mlm;
+    options.silence = BERT_SILENCE_UNIFORM;
+    bert_ablation *usual = ablate(&options);
+    fesetround(FE_UPWARD);
+    bert_ablation *strange = ablate(&options);
+    fesetround(FE_TONEAREST);
+    expect_same(usual, strange);
+    bert_ablation_close(&strange);
+    bert_ablation_close(&usual);
+}
+
 Test(ablate, what_attention_said) {
     bert_ablation *a = ablate(NULL);
     float rollout[MOST * MOST], norms[L * A * MOST * MOST], weights[L * A * MOST * MOST], tried[3][MOST];
@@ -322,6 +336,14 @@ Test(ablate, no_text_and_one_token) {
     tokenize("the");
     a = ablate(NULL);
     cr_expect(a->removed.embedding[1] > 0 && isnan(a->removed_rank[0]));
+    bert_ablation_close(&a);
+    bert_tokenize_options bare = BERT_TOKENIZE_OPTIONS_INIT;
+    const bert_text the = {"the", 3, NULL, 0};
+    bare.no_special_tokens = 1;
+    cr_assert_eq(bert_tokenize(&tokens, bert_pipeline_tokenizer(pipeline), &the, 1, &bare, &err), BERT_OK);
+    text = bert_tokens_at(tokens, 0, 0);
+    a = ablate(NULL); /* no [CLS] and no [SEP]: masking is a change, without its token there is no text */
+    cr_expect(a->masked.embedding[0] > 0 && isnan(a->removed.embedding[0]));
     bert_ablation_close(&a);
 }
 

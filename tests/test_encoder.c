@@ -554,6 +554,19 @@ Test(encoder, limits_on_memory) {
     snprintf(path, sizeof path, "%s/models/tiny-bert", getenv("BERT_TEST_DATA"));
     cr_expect_eq(bert_model_open(&m, path, &options, &err), BERT_NO_MEMORY);
     cr_expect_null(m);
+    meter met = {0}; /* 40 rows take the room of 48: packed weights are more than their elements */
+    const bert_memory memory = {&met, metered_get, metered_put};
+    unsigned long needed = 0;
+    cr_assert_eq(sscanf(err.text, "the weights take %lu bytes", &needed), 1, "%s", err.text);
+    options.memory = &memory;
+    options.max_memory = needed - 1;
+    cr_expect_eq(bert_model_open(&m, path, &options, &err), BERT_NO_MEMORY);
+    options.max_memory = needed;
+    cr_assert_eq(bert_model_open(&m, path, &options, &err), BERT_OK, "%s", err.text);
+    cr_assert_eq(bert_model_prepare(m, &err), BERT_OK, "%s", err.text);
+    cr_expect_eq(met.now, needed, "%zu bytes", (size_t)met.now);
+    bert_model_close(&m);
+    options.memory = NULL;
     bert_session_options session_options = BERT_SESSION_OPTIONS_INIT;
     session_options.max_memory = 1000;
     bert_session *s;

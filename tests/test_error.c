@@ -44,7 +44,7 @@ Test(error, what_cannot_be_printed_is_escaped) {
         {"del\x7f", "del\\x7f"},
         {"c1 \xc2\x9b", "c1 \\xc2\\x9b"},
         {"line \xe2\x80\xa8", "line \\xe2\\x80\\xa8"},
-        {"bidi \xe2\x80\xae", "bidi \\xe2\\x80\\xae"},
+        {"bidi \xe2\x80\xae", "bidi \\xe2\\x80\\xae"}, {"\xd8\x9c", "\\xd8\\x9c"},
         {"bad \xff\xc3", "bad \\xff\\xc3"},
         {"surrogate \xed\xa0\x80", "surrogate \\xed\\xa0\\x80"},
         {"good \xc3\xa9 \xf0\x9f\x98\x80 'it' \"is\"", "good \xc3\xa9 \xf0\x9f\x98\x80 'it' \"is\""},

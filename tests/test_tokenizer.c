@@ -429,6 +429,21 @@ static void every_allocation(const char *path) {
     cr_expect_gt(n, 20);
 }
 
+/* An added token of no characters is passed over, as in HF: those behind it have the ids that they would have. */
+Test(tokenizer, an_empty_added_token_has_no_id) {
+    static const char vocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n", config[] =
+        "{\"additional_special_tokens\":[\"\",\"<x>\",\"\",\"<y>\"]}";
+    const bert_file files[] = {{"vocab.txt", vocab, sizeof vocab - 1}, {"tokenizer_config.json", config, sizeof config - 1}};
+    bert_tokenizer *tokenizer = NULL;
+    bert_error err = {0};
+    cr_assert_eq(bert_tokenizer_open_files(&tokenizer, files, 2, NULL, &err), BERT_OK, "%s", err.text);
+    cr_expect_eq(bert_tokenizer_id(tokenizer, "<x>", 3), 6);
+    cr_expect_eq(bert_tokenizer_id(tokenizer, "<y>", 3), 7);
+    cr_expect_eq(bert_tokenizer_id(tokenizer, "", 0), -1);
+    cr_expect_eq(bert_tokenizer_vocab_size(tokenizer), 8);
+    bert_tokenizer_close(&tokenizer);
+}
+
 Test(tokenizer, allocations_fail) {
     char path[PATH_MAX];
     every_allocation(golden_path(path, "tokenizer/cased/tokenizer.json"));

@@ -66,7 +66,7 @@ void utf8_add_mended(buffer *b, const char *s, size_t n) {
 
 int utf8_is_printable(uint32_t code) {
     if (code < 0x20 || (code >= 0x7F && code < 0xA0)) return 0;
-    if (code == 0x200E || code == 0x200F || (code >= 0x2028 && code <= 0x202E)) return 0;
+    if (code == 0x61C || code == 0x200E || code == 0x200F || (code >= 0x2028 && code <= 0x202E)) return 0;
     return !(code >= 0x2066 && code <= 0x2069) && code != 0xFEFF;
 }
 

@@ -76,8 +76,10 @@ typedef struct bert_file {
     size_t len;
 } bert_file;
 
-/* The caller's allocator. `get` returns memory aligned to `align` (a power of two) or NULL; `put` gets the same
- * n back. Both may be called from any thread that calls into the library. */
+/* The caller's allocator, for what is large in an encoder: packed weights, scratch memory of sessions, vocabularies,
+ * tokens. What is small, the text of files while they are read, heads and Dense modules come from the C library's.
+ * `get` returns memory aligned to `align` (a power of two) or NULL; `put` gets the same n back. Both may be called from
+ * any thread that calls into the library. */
 typedef struct bert_memory {
     void *user;
     void *(*get)(void *user, size_t n, size_t align);

@@ -123,6 +123,7 @@ typedef struct bert_window_states {
                               it has most context */
     float *pooler;         /* [H]: the mean of the windows' pooler outputs; NULL: not wanted */
 } bert_window_states;
+#define BERT_WINDOW_STATES_INIT {sizeof(bert_window_states), NULL, 0, NULL, NULL}
 
 /* Text i of `tokens`, which bert_tokenize made with overflow and a max_length that the model takes: its windows are
  * run, `vector` [bert_pipeline_dim] is pooled over the states of all its tokens as bert_embed does with `window`.

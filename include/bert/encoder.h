@@ -95,7 +95,8 @@ typedef struct bert_run_options {
     size_t size;
     int64_t deadline_ns;  /* CLOCK_MONOTONIC; 0: none */
     const volatile int *stop; /* polled between parts of a layer; nonzero: BERT_STOPPED. Set by an atomic store */
-    int32_t first_layer;  /* where to start if `hidden` is given; nothing before it can be tapped */
+    int32_t first_layer;  /* where to start if `hidden` is given; nothing before it can be tapped, and in the dst of a
+                             tap of all layers the places of those before it stay as they are */
     const float *hidden;  /* [ΣT, H]: the input of first_layer, instead of ids (which may be NULL then); NULL: the
                              embeddings are computed */
     const float *memory;  /* [ΣTm, H]: what a decoder's cross-attention looks at: the states that an encoder gave,

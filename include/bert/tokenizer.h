@@ -29,7 +29,8 @@ typedef struct bert_tokenizer_options {
 BERT_API BERT_MUST_USE bert_status bert_tokenizer_open(bert_tokenizer **tokenizer, const char *path,
                                                        const bert_tokenizer_options *options, bert_error *err);
 /* From memory: files named tokenizer.json, vocab.txt, tokenizer_config.json, special_tokens_map.json,
- * added_tokens.json; others are ignored. */
+ * added_tokens.json, config.json (its model_type decides whether BERT's rules hold where tokenizer_config.json names no
+ * class); others are ignored. */
 BERT_API BERT_MUST_USE bert_status bert_tokenizer_open_files(bert_tokenizer **tokenizer, const bert_file *files,
                                                              size_t n, const bert_tokenizer_options *options,
                                                              bert_error *err);

@@ -101,7 +101,9 @@ static bert_status run_long_heads(attention_job *j, bert_error *err) {
 bert_status bert_attention_compute(const bert_attention *a, const bert_compute *compute, bert_error *err) {
     attention_job j = {.a = a, .compute = compute};
     bert_arena arena = {.data = NULL};
+    const uint64_t host = bert_fpenv_enter(); /* as above */
     const bert_attend head = head_of(a, 0, NULL);
+    bert_fpenv_leave(host);
     const bool is_long = bert_attend_blocks(&head) >= 4 * compute->slots;
     const size_t shared = is_long ? bert_round_up(bert_attend_packed(&head), LINE) : 0;
     j.slot_floats = is_long ? bert_attend_block_scratch(&head) : bert_attend_scratch(&head);

@@ -25,7 +25,7 @@ uint32_t bert_numerics(void) {
  * the line around them (Unicode's bidirectional controls). */
 static bool is_printable(uint32_t code) {
     if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return false;
-    if (code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e)) return false;
+    if (code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e)) return false;
     return !(code >= 0x2066 && code <= 0x2069) && code != 0xfeff;
 }
 

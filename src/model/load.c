@@ -29,6 +29,17 @@ static size_t param_floats(const bert_param *p) {
     return p->panels ? bert_panels(p->rows) * BERT_PANEL * p->cols : bert_round_up(p->rows * p->cols, LINE);
 }
 
+size_t bert_weights_bytes(bert_weights *weights) {
+    const size_t n = bert_weights_params(weights, NULL);
+    size_t floats = 0;
+    bert_param **params = calloc(n, sizeof *params);
+    if (!params) return 0;
+    (void)bert_weights_params(weights, params);
+    for (size_t i = 0; i < n; i++) floats += param_floats(params[i]);
+    free(params);
+    return floats * sizeof(float);
+}
+
 static size_t rows_per_item(const bert_param *p) {
     if (p->panels) return BERT_PANEL;
     return p->cols >= BLOCK ? 1 : BLOCK / p->cols;

@@ -73,9 +73,11 @@ static bert_status take_options(bert_model *m, const bert_model_options *o, bert
     return BERT_OK;
 }
 
-static bert_status check_memory_limit(const bert_model *m, bert_error *err) {
-    const size_t needed = m->weights.parameters * sizeof(float);
-    if (m->max_memory == 0 || needed <= m->max_memory || m->from == BERT_WEIGHTS_FILE) return BERT_OK;
+static bert_status check_memory_limit(bert_model *m, bert_error *err) {
+    if (m->max_memory == 0 || m->from == BERT_WEIGHTS_FILE) return BERT_OK;
+    const size_t needed = bert_weights_bytes(&m->weights);
+    if (needed == 0) return bert_fail(err, BERT_NO_MEMORY, "no memory for the list of weights");
+    if (needed <= m->max_memory) return BERT_OK;
     return bert_fail(err, BERT_NO_MEMORY, "the weights take %zu bytes, the limit given is %zu", needed,
                      m->max_memory);
 }

@@ -171,7 +171,7 @@ static bert_status try_tokens(bert_ablater *b, bert_trial_kind kind, bert_error 
 
 static bert_status try_all(bert_ablater *b, bert_error *err) {
     if (b->mask >= 0) TRY(try_tokens(b, BERT_TRIAL_MASK, err));
-    TRY(try_tokens(b, BERT_TRIAL_REMOVE, err));
+    if (b->t > 1) TRY(try_tokens(b, BERT_TRIAL_REMOVE, err)); /* without its only token there is no text */
     for (size_t layer = 0; layer < b->l; layer++) TRY(bert_ablater_try(b, BERT_TRIAL_SILENCE, layer, 0, b->a, err));
     return BERT_OK;
 }
@@ -197,6 +197,9 @@ done:
 
 static bert_status ablate(bert_ablater *b, bert_error *err) {
     TRY(check(b, err));
+    const uint64_t host = bert_fpenv_enter();
+    b->uniform = 1.0f / (float)b->t;
+    bert_fpenv_leave(host);
     TRY(bert_embed_plan_make(&b->plan, b->pipeline, b->options.embed, err));
     TRY(reserve(b, err));
     TRY(run_unchanged(b, err));
@@ -211,8 +214,7 @@ bert_status bert_ablate(bert_ablation **ablation, bert_session *session, const b
     const bert_model_info model = bert_model_describe(pipeline->model);
     bert_ablater b = {.session = session, .pipeline = pipeline, .tokens = tokens, .run = BERT_RUN_OPTIONS_INIT,
                       .options = BERT_ABLATE_OPTIONS_INIT, .t = tokens->n, .h = model.hidden, .l = model.layers,
-                      .a = model.heads, .uniform = 1.0f / (float)tokens->n,
-                      .mask = bert_tokenizer_special(pipeline->tokenizer, BERT_SPECIAL_MASK)};
+                      .a = model.heads, .mask = bert_tokenizer_special(pipeline->tokenizer, BERT_SPECIAL_MASK)};
     if (given) memcpy(&b.options, given, given->size < sizeof b.options ? given->size : sizeof b.options);
     if (b.options.run) {
         b.run.stop = b.options.run->stop;

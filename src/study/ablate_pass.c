@@ -114,12 +114,14 @@ static bert_status compare_log_probs(bert_ablater *b, float *change, const float
         memcpy(b->ids + removed, ids + removed + 1, (b->t - removed - 1) * sizeof *ids);
     }
     TRY(bert_ablater_log_probs(b, b->probable, hidden, gap ? b->ids : ids, b->t - gap, err));
+    const uint64_t host = bert_fpenv_enter();
     for (size_t i = 0; i < b->t; i++) {
         if (b->tokens->special_tokens_mask[i] || (gap && i == removed)) continue;
         sum += (double)b->probable[i - (gap && i > removed)] - (double)b->log_prob[i];
         counted++;
     }
     *change = counted ? (float)(sum / (double)counted) : NAN;
+    bert_fpenv_leave(host);
     return BERT_OK;
 }
 

@@ -89,7 +89,7 @@ static void add_tap(long_text *t, int32_t site, int32_t layer, int (*got)(void *
 
 /* bert_run knows how many layers there are; to its taps -1 is all of them, which would be one behind another here. */
 static bert_status check_layers(const bert_window_states *states, bert_error *err) {
-    for (size_t i = 0; states && i < states->n_layers; i++)
+    for (size_t i = 0; i < states->n_layers; i++)
         if (states->layers[i] < 0)
             return bert_fail(err, BERT_INVALID_ARGUMENT, "layer %d: expected 0 to the number of layers",
                              (int)states->layers[i]);
@@ -99,7 +99,7 @@ static bert_status check_layers(const bert_window_states *states, bert_error *er
 /* One tap for each layer that is wanted, and those that the vector is made of. */
 static void make_taps(long_text *t, const bert_window_states *states, int pooler) {
     const int32_t last = (int32_t)bert_model_describe(bert_session_model(t->session)).layers;
-    for (size_t i = 0; states && i < states->n_layers; i++)
+    for (size_t i = 0; i < states->n_layers; i++)
         t->slots[t->n_slots++] = (slot){t, states->layers[i], states->hidden + i * t->length * t->hidden};
     if (t->last_layer) t->slots[t->n_slots++] = (slot){t, last, t->last_layer};
     for (size_t i = 0; i < t->n_slots; i++)
@@ -155,21 +155,23 @@ static bert_status pool(const long_text *t, const bert_embed_plan *plan, const b
 }
 
 bert_status bert_embed_windows(bert_session *session, const bert_pipeline *pipeline, const bert_tokens *tokens,
-                               size_t i, float *vector, const bert_window_states *states,
+                               size_t i, float *vector, const bert_window_states *given,
                                const bert_embed_options *options, bert_error *err) {
+    bert_window_states states = BERT_WINDOW_STATES_INIT;
     long_text t = {.session = session, .hidden = bert_model_describe(pipeline->model).hidden};
     bert_embed_plan plan;
     bert_status status;
     if (bert_session_model(session) != pipeline->model)
         return bert_fail(err, BERT_INVALID_ARGUMENT, "the session is of another model than the pipeline's");
-    TRY_OR_DONE(check_layers(states, err));
+    if (given) memcpy(&states, given, given->size < sizeof states ? given->size : sizeof states);
+    TRY_OR_DONE(check_layers(&states, err));
     TRY_OR_DONE(bert_embed_plan_make(&plan, pipeline, options, err));
-    TRY_OR_DONE(open_text(&t, tokens, i, states ? states->n_layers : 0, vector != NULL, err));
+    TRY_OR_DONE(open_text(&t, tokens, i, states.n_layers, vector != NULL, err));
     t.run = plan.options.run;
-    make_taps(&t, states, (vector && plan.need_pooler) || (states && states->pooler));
+    make_taps(&t, &states, (vector && plan.need_pooler) || states.pooler);
     TRY_OR_DONE(bert_passes_run(tokens, &i, 1, plan.options.pass_tokens, run_pass, &t, err));
     divide(&t);
-    if (states && states->pooler) memcpy(states->pooler, t.ends + 2 * t.hidden, t.hidden * sizeof *states->pooler);
+    if (states.pooler) memcpy(states.pooler, t.ends + 2 * t.hidden, t.hidden * sizeof *states.pooler);
     if (vector) TRY_OR_DONE(pool(&t, &plan, pipeline, vector, err));
 done:
     close_text(&t);

@@ -44,7 +44,8 @@ static bert_status open_parts(bert_mlm *mlm, const bert_model *model, bert_error
     const bert_config *c = bert_model_config(model);
     const char *const words[] = {"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight",
                                  "embeddings.word_embeddings.weight"};
-    const char *const bias[] = {"cls.predictions.bias", "cls.predictions.decoder.bias", NULL};
+    /* Where both are there and differ, HF's decoder has its own. */
+    const char *const bias[] = {"cls.predictions.decoder.bias", "cls.predictions.bias", NULL};
     TRY(bert_head_refuse_decoder(model, err));
     if (!bert_model_find(model, TRANSFORM "dense.weight"))
         return bert_fail(err, BERT_NOT_FOUND, "the model has no head for masked words (" TRANSFORM

@@ -260,8 +260,8 @@ static bert_status check_longest(const bert_loader *loader) {
     const bool short_words = z->max_chars <= BERT_WORDPIECE_LONGEST / 4;
     if (z->word_level || short_words || longest <= BERT_WORDPIECE_LONGEST) return BERT_OK;
     return bert_fail(loader->err, BERT_UNSUPPORTED,
-                     "%s: an entry of %zu bytes: at most %d are supported where words of up to %zu characters are split",
-                     loader->vocabulary, longest, BERT_WORDPIECE_LONGEST, z->max_chars);
+                     "%s: an entry of %zu bytes: at most %d are supported where words of up to %zu characters are "
+                     "split", loader->vocabulary, longest, BERT_WORDPIECE_LONGEST, z->max_chars);
 }
 
 bert_status bert_assemble(bert_loader *loader) {

@@ -4,6 +4,7 @@ import json
 import math
 import pathlib
 import shutil
+import struct
 import tempfile
 
 from command import Case, DATA, FOX, TINY, bert, lines, model, real_model
@@ -251,6 +252,24 @@ class Answers(Heads):
         done = bert("qa", "-m", QA, "--window", "12", stdin=f"{FOX}\tit jumps\nwho\tthe fox\n", check=1)
         self.assertIn("stdin: line 1: ", done.stderr.decode())
         self.assertEqual(len(lines(done)), 1)
+
+
+class Names(Heads):
+    def test_two_biases_of_the_decoder(self):
+        """Where the file has both and they differ, HF's decoder has its own (transformers 5.24)."""
+        folder = pathlib.Path(self.changed("tiny-bert", {"architectures": ["BertForMaskedLM"]}))
+        data = (folder / "model.safetensors").read_bytes()
+        size = struct.unpack("<Q", data[:8])[0]
+        header, body = json.loads(data[8:8 + size]), data[8 + size:]
+        bias = header["cls.predictions.bias"]
+        own = bytearray(body[slice(*bias["data_offsets"])])
+        own[4 * 7:4 * 8] = struct.pack("<f", 1000)
+        header["cls.predictions.decoder.bias"] = bias | {"data_offsets": [len(body), len(body) + len(own)]}
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + body + own)
+        (found,) = lines(bert("fill-mask", "-m", str(folder), "a [MASK]", check=0))
+        self.assertEqual(found["masks"][0]["top"][0]["id"], 7)
 
 
 class All(Heads):
