@@ -148,13 +148,13 @@ static int compare_study(job *j, target *t, int which, float *x) {
 }
 
 static int compare_studies(job *j, const bert_run_options *options) {
-    int wanted[STUDIES] = {0}, status = 0;
+    int wanted[STUDIES] = {0};
     float *x[STUDIES] = {0};
     for (size_t i = 0; i < j->file.n_targets; i++) {
         const target *t = &j->file.targets[i];
         if (t->site >= REFERENCE_STUDY && t->text == j->text) wanted[t->site - REFERENCE_STUDY] = 1;
     }
-    status = study_run(x, wanted, &j->engine, j->now, options);
+    int status = study_run(x, wanted, &j->engine, j->now, options);
     for (size_t i = 0; i < j->file.n_targets && !status; i++) {
         target *t = &j->file.targets[i];
         const int which = t->site - REFERENCE_STUDY;
