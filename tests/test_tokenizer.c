@@ -326,21 +326,25 @@ static size_t farthest(const bert_vocab *vocab, const bert_vocab_table *table) {
 }
 
 /* Spellings that differ in few bits crowd together no more than chance would have them: in their last byte, as
- * numbers, and multiples of the inverse of the hash's factor, which are neighbours after one multiplication. */
+ * numbers, in their first block of 8 bytes; and what was written against a hash whose factor is the usual one: multiples
+ * of its inverse, which are neighbours behind the multiplication, and second blocks that undo the first. */
 Test(vocab, no_crowds) {
-    enum { N = 50000 };
-    for (int kind = 0; kind < 3; kind++) {
+    enum { N = 50000, KINDS = 5 };
+    const uint64_t factor = UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t inverse = factor; /* Newton: each step doubles the bits that are right */
+    for (int i = 0; i < 6; i++) inverse *= 2 - factor * inverse;
+    for (int kind = 0; kind < KINDS; kind++) {
         bert_vocab vocab = {.memory = bert_memory_or_default(NULL)};
         size_t replaced;
-        uint64_t inverse = BERT_VOCAB_MIX; /* Newton: each step doubles the bits that are right */
-        for (int i = 0; i < 6; i++) inverse *= 2 - BERT_VOCAB_MIX * inverse;
         for (int32_t id = 0; id < N; id++) {
-            char text[16];
-            const uint64_t crafted = ((uint64_t)id << 40) * inverse ^ 8;
+            char text[24];
+            uint64_t blocks[2] = {((uint64_t)id << 40) * inverse ^ 8, 0};
+            if (kind == 4) blocks[0] = (uint64_t)id + 1, blocks[1] = blocks[0] * factor ^ blocks[0] * factor >> 32;
             if (kind == 0) snprintf(text, sizeof text, "%07d%c", (int)id / 90, '!' + (int)id % 90);
             else if (kind == 1) snprintf(text, sizeof text, "%08d", (int)id);
-            else memcpy(text, &crafted, 8);
-            cr_assert(bert_vocab_add(&vocab, id, text, 8));
+            else if (kind == 2) snprintf(text, sizeof text, "%08dabcdefgh", (int)id);
+            else memcpy(text, blocks, sizeof blocks);
+            cr_assert(bert_vocab_add(&vocab, id, text, kind == 2 || kind == 4 ? 16 : 8));
         }
         cr_assert_eq(bert_vocab_build(&vocab, "##", 2, &replaced, NULL), BERT_OK);
         cr_expect_lt(farthest(&vocab, &vocab.first), 128, "kind %d: %zu", kind, farthest(&vocab, &vocab.first));

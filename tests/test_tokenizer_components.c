@@ -172,6 +172,7 @@ Test(components, bounded_work, .timeout = 60) {
         {"a*a*b", "a", "cb", 3000, 0},          {"a*a*b", "a", "cb", 100, 2},
         {"\\\\s+$", " ", "x", 200000, 0},       {"\\\\s+$", " ", "x", 500, 1},
         {"\\\\w+|\\\\s+", "ab ", "", 200000, 400000}, {"(?:a|b|c)+", "abcd", "", 200000, 400000},
+        {"[aA]", "a", "", 200000, 200000},      {"[aA]b?", "a", "", 200000, 200000},
         {"\\\\s+(?!\\\\S)|\\\\s+", " ", "x", 200000, 3},
     };
     bert_error err;
@@ -190,29 +191,63 @@ Test(components, bounded_work, .timeout = 60) {
     }
 }
 
-/* Each space is a hit that takes all spaces behind it: their ends and spellings are not looked for and kept again. */
+/* An added token may have 256 bytes, as it is or once it is normalized. */
+Test(components, long_added_tokens) {
+    for (int n = 255; n <= 257; n++) {
+        for (int normalized = 0; normalized < 2; normalized++) {
+            char json[2048], content[300];
+            bert_tokenizer *tokenizer = NULL;
+            bert_error err = {0};
+            memset(content, 'A', (size_t)n);
+            content[n] = 0;
+            const int len = snprintf(json, sizeof json,
+                                     "{\"added_tokens\":[{\"id\":1,\"content\":\"%s\",\"special\":false,\"single_word\":false,\"lstrip\":false,"
+                                     "\"rstrip\":false,\"normalized\":%s}],\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"_\"},\"model\":"
+                                     "{\"type\":\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"u\":0,\"%s\":1}}}",
+                                     content, normalized ? "true" : "false", content);
+            const bert_file files[] = {{"tokenizer.json", json, (size_t)len}};
+            const bert_status status = bert_tokenizer_open_files(&tokenizer, files, 1, NULL, &err);
+            cr_expect_eq(status, n + normalized > 256 ? BERT_UNSUPPORTED : BERT_OK, "%d: %s", n, err.text);
+            if (status != BERT_OK) cr_expect_not_null(strstr(err.text, n + normalized == 257 ? "has 257 bytes" : "has 258 bytes"), "%s", err.text);
+            bert_tokenizer_close(&tokenizer);
+        }
+    }
+}
+
+/* Each space is a hit that takes all white space behind it, also with tabs between, which are tokens that take none:
+ * ends and spellings are not looked for and kept again for each. */
 Test(components, white_space_that_takes_white_space, .timeout = 60) {
-    enum { N = 200000 };
-    for (int normalized = 0; normalized < 2; normalized++) {
+    enum { N = 100000 };
+    static const char *const flags[] = {"false", "true"};
+    for (int kind = 0; kind < 4; kind++) {
+        const char *normalized = flags[kind & 1], *unit = kind & 2 ? " \t" : "  ";
         char json[1024];
         bert_tokenizer *tokenizer = NULL;
         bert_tokens *tokens = NULL;
         bert_error err = {0};
         const int n = snprintf(json, sizeof json,
                                "{\"added_tokens\":[{\"id\":1,\"content\":\" \",\"special\":false,\"single_word\":false,\"lstrip\":false,"
-                               "\"rstrip\":true,\"normalized\":%s}],\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\","
-                               "\"vocab\":{\"u\":0,\" \":1}}}", normalized ? "true" : "false");
+                               "\"rstrip\":true,\"normalized\":%s},{\"id\":2,\"content\":\"\\t\",\"special\":false,\"single_word\":false,"
+                               "\"lstrip\":false,\"rstrip\":false,\"normalized\":%s}],\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\","
+                               "\"vocab\":{\"u\":0,\" \":1,\"\\t\":2}}}", normalized, normalized);
         const bert_file files[] = {{"tokenizer.json", json, (size_t)n}};
-        const bert_text text = repeated(" ", N, "x");
+        const bert_text text = repeated(unit, N, "x");
         cr_assert_eq(bert_tokenizer_open_files(&tokenizer, files, 1, NULL, &err), BERT_OK, "%s", err.text);
-        cr_assert_eq(bert_tokenize(&tokens, tokenizer, &text, 1, NULL, &err), BERT_OK, "%s", err.text);
-        const bert_encoding e = bert_tokens_at(tokens, 0, 0);
-        cr_assert_eq(e.n, N + 1);
-        for (size_t i = 0; i < N; i += 997) {
-            size_t len;
-            const char *spelling = bert_tokens_spelling(tokens, 0, 0, i, &len);
-            cr_assert(e.ids[i] == 1 && e.offsets[i].start == i && e.offsets[i].end == N);
-            cr_assert(len == N - i && spelling[0] == ' ' && spelling[len - 1] == ' ');
+        for (size_t most = 0; most <= N; most += N) { /* whole, and the last of them, for which others are dropped */
+            bert_tokenize_options options = BERT_TOKENIZE_OPTIONS_INIT;
+            options.max_length = most;
+            options.truncation_side = BERT_LEFT;
+            cr_assert_eq(bert_tokenize(&tokens, tokenizer, &text, 1, &options, &err), BERT_OK, "%s", err.text);
+            const bert_encoding e = bert_tokens_at(tokens, 0, 0);
+            cr_assert_eq(e.n, most > 0 ? most : 2 * N + 1);
+            for (size_t i = 0; i < e.n; i += i < 100 || i + 100 > e.n ? 1 : 997) {
+                const size_t at = e.offsets[i].start;
+                size_t len;
+                const char *spelling = bert_tokens_spelling(tokens, 0, 0, i, &len);
+                cr_assert_eq(at, i + 2 * N + 1 - e.n);
+                cr_assert(len == e.offsets[i].end - at && memcmp(spelling, text.a + at, len) == 0, "token %zu", i);
+                cr_assert_eq(len, text.a[at] == ' ' ? 2 * N - at : 1);
+            }
         }
         free((char *)text.a);
         bert_tokens_close(&tokens);

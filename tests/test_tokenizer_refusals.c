@@ -420,7 +420,7 @@ Test(refusals, expressions) {
         {"((((((((((((((((((((((((((((((((((a))))))))))))))))))))))))))))))))))", "byte 32: groups nested too deeply"},
         {"a{2,1}", "byte 1: a brace that is not a quantifier"}, {"a{x}", "byte 1: a brace that is not a quantifier"},
         {"a{ 2}", "byte 1: a brace that is not a quantifier"}, {"a{-2}", "byte 1: a brace that is not a quantifier"},
-        {"a{12345}", "byte 1: a brace that is not a quantifier"}, {"a{256,}", "byte 1: a repeat of more than 255"},
+        {"a{12345}", "byte 1: a brace that is not a quantifier"}, {"a{256,}", "byte 1: a repeat of at least 256"},
         {"a{2,x}", "byte 1: a brace that is not a quantifier"},
         {"a{2", "byte 1: a brace that is not a quantifier"}, {"a{2}+", "byte 1: a quantifier behind a quantifier"},
         {"a{2}?", "byte 1: a quantifier behind a quantifier"}, {"a++*", "byte 1: a quantifier behind a quantifier"},

@@ -6,6 +6,7 @@
 
 /* Converted with memcpy and shifts as the file has them. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "safetensors are little-endian, and so must the host be");
+_Static_assert(sizeof(size_t) == 8, "offsets in weights and products of 64-bit numbers want a 64-bit host");
 
 static const struct {
     const char *name;

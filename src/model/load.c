@@ -29,15 +29,15 @@ static size_t param_floats(const bert_param *p) {
     return p->panels ? bert_panels(p->rows) * BERT_PANEL * p->cols : bert_round_up(p->rows * p->cols, LINE);
 }
 
-size_t bert_weights_bytes(bert_weights *weights) {
+bert_status bert_weights_bytes(bert_weights *weights, size_t *bytes, bert_error *err) {
     const size_t n = bert_weights_params(weights, NULL);
-    size_t floats = 0;
     bert_param **params = calloc(n, sizeof *params);
-    if (!params) return 0;
+    *bytes = 0;
+    if (!params) return bert_fail(err, BERT_NO_MEMORY, "no memory for the list of weights");
     (void)bert_weights_params(weights, params);
-    for (size_t i = 0; i < n; i++) floats += param_floats(params[i]);
+    for (size_t i = 0; i < n; i++) *bytes += param_floats(params[i]) * sizeof(float);
     free(params);
-    return floats * sizeof(float);
+    return BERT_OK;
 }
 
 static size_t rows_per_item(const bert_param *p) {

@@ -75,8 +75,8 @@ static bert_status take_options(bert_model *m, const bert_model_options *o, bert
 
 static bert_status check_memory_limit(bert_model *m, bert_error *err) {
     if (m->max_memory == 0 || m->from == BERT_WEIGHTS_FILE) return BERT_OK;
-    const size_t needed = bert_weights_bytes(&m->weights);
-    if (needed == 0) return bert_fail(err, BERT_NO_MEMORY, "no memory for the list of weights");
+    size_t needed;
+    TRY(bert_weights_bytes(&m->weights, &needed, err));
     if (needed <= m->max_memory) return BERT_OK;
     return bert_fail(err, BERT_NO_MEMORY, "the weights take %zu bytes, the limit given is %zu", needed,
                      m->max_memory);

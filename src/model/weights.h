@@ -59,8 +59,8 @@ BERT_MUST_USE bert_status bert_weights_load_matrices(bert_weights *weights, cons
                                                      bert_error *err);
 void bert_weights_close(bert_weights *weights);
 
-/* Bytes that all of them take once they are loaded; 0: no memory to count them. */
-size_t bert_weights_bytes(bert_weights *weights);
+/* Bytes that all of them take once they are loaded. BERT_NO_MEMORY: for the list of them. */
+BERT_MUST_USE bert_status bert_weights_bytes(bert_weights *weights, size_t *bytes, bert_error *err);
 /* Writes the arrays in the order in which a pass uses them, returns how many; `params` NULL only counts. */
 size_t bert_weights_params(bert_weights *weights, bert_param **params);
 

@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/utf8.h"
 #include "text/unicode.h"
+
+enum { LONGEST = 256 };
 
 static int by_text(const void *a, const void *b) {
     const bert_added_token *x = a, *y = b;
@@ -14,7 +17,15 @@ static int by_text(const void *a, const void *b) {
     return order ? order : (x->len > y->len) - (x->len < y->len);
 }
 
-void bert_added_set_build(bert_added_set *set) {
+static bert_status check_length(const bert_added_token *token, bert_error *err) {
+    char quoted[64];
+    if (token->len <= LONGEST) return BERT_OK;
+    return bert_fail(err, BERT_UNSUPPORTED, "the added token \"%s\" has %zu bytes%s, at most %d are supported",
+                     bert_quote(quoted, sizeof quoted, (const char *)token->text, token->len), token->len,
+                     token->normalized ? " once it is normalized" : "", LONGEST);
+}
+
+bert_status bert_added_set_build(bert_added_set *set, bert_error *err) {
     if (set->n > 0) qsort(set->tokens, set->n, sizeof *set->tokens, by_text);
     set->only = -1;
     size_t distinct = 0;
@@ -23,7 +34,9 @@ void bert_added_set_build(bert_added_set *set) {
         distinct += !set->begins[first];
         set->begins[first] = true;
         set->only = distinct == 1 ? first : -1;
+        TRY(check_length(&set->tokens[i], err));
     }
+    return BERT_OK;
 }
 
 /* First place at or behind `at` where a token may begin; len: none. */
@@ -111,11 +124,13 @@ bool bert_added_next(bert_added_search *s, bert_hit *hit) {
         s->at = end;
         if (s->literal && token->special) continue;
         if (token->single_word && (word_before(s->text, start) || word_behind(s->text, end, s->len))) continue;
-        *hit = (bert_hit){token, start, end, false};
+        *hit = (bert_hit){.token = token, .start = start, .end = end};
         if (token->lstrip) hit->start = start > s->done ? spaces_before(s->text, start, s->done) : s->done;
         if (token->rstrip) hit->end = spaces_behind(s, end);
         if (hit->start >= hit->end) continue; /* all of it went with the hit before */
-        hit->again = s->done == hit->end;
+        hit->run = hit->end > end;
+        hit->again = hit->end == s->run_end;
+        if (hit->run) s->run_end = hit->end;
         s->done = hit->end;
         return true;
     }

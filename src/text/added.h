@@ -28,7 +28,8 @@ typedef struct bert_added {
 typedef struct bert_hit {
     const bert_added_token *token;
     size_t start, end;
-    bool again; /* it ends where the hit before did: in white space that both took */
+    bool run;   /* it took white space behind the token along */
+    bool again; /* it ends where the last such hit did, and what it matched is the end of what that one matched */
 } bert_hit;
 
 /* State of a search through text[0, len). */
@@ -39,6 +40,7 @@ typedef struct bert_added_search {
     size_t at;    /* where the next match may begin */
     size_t done;  /* end of the last hit, with the white space it took */
     size_t spaces, spaces_end; /* white space that was looked through behind a hit: its beginning and end */
+    size_t run_end;            /* of the last hit that took some */
     bool literal; /* special tokens are plain text */
 } bert_added_search;
 
@@ -46,7 +48,8 @@ typedef struct bert_added_search {
  * in what the hit before took along: as in HF it has that white space once more. */
 bool bert_added_next(bert_added_search *search, bert_hit *hit);
 
-/* Sorts the tokens and fills `begins`. */
-void bert_added_set_build(bert_added_set *set);
+/* Sorts the tokens and fills `begins`. BERT_UNSUPPORTED: one of more than 256 bytes, which a search may go from every
+ * place of a text. */
+BERT_MUST_USE bert_status bert_added_set_build(bert_added_set *set, bert_error *err);
 
 #endif

@@ -80,7 +80,7 @@ static size_t cells_in(const bert_bytes *text, size_t from, size_t to) {
  * words() uses that for its own purposes. */
 static bert_status at_added(bert_tokens *t, const bert_tokenizer *z, bool literal, bert_error *err) {
     bert_bytes *normalized = &t->normalized;
-    size_t start = 0, start_cells = 0, done = 0, done_cells = 0; /* of the hit before */
+    size_t start = 0, start_cell = 0, run_cell = 0, done_cell = 0; /* of hits before; they begin in order */
     bert_hit hit;
     normalized->n = 0;
     if (!bert_cells_text(t, 0, t->cells.n) || !bert_bytes_append(normalized, &t->memory, t->subject.at, t->subject.n))
@@ -88,19 +88,18 @@ static bert_status at_added(bert_tokens *t, const bert_tokenizer *z, bool litera
     bert_added_search search = {.set = &z->added.normalized, .text = normalized->at, .len = normalized->n,
                                 .literal = literal};
     while (bert_added_next(&search, &hit)) {
-        const size_t first = hit.start >= done ? done_cells + cells_in(normalized, done, hit.start)
-                                               : start_cells + cells_in(normalized, start, hit.start);
-        const size_t last = hit.again ? done_cells : first + cells_in(normalized, hit.start, hit.end);
+        const size_t first = start_cell + cells_in(normalized, start, hit.start);
+        const size_t last = hit.again ? run_cell : first + cells_in(normalized, hit.start, hit.end);
         const bert_span span = {t->cells.at[first].start, t->cells.at[last - 1].end};
-        TRY(words(t, z, done_cells, first, err));
+        TRY(words(t, z, done_cell, first, err));
         if (!bert_sequence_hit(t, normalized->at + hit.start, hit.end - hit.start, &hit, span))
             return bert_fail(err, BERT_NO_MEMORY, "no memory for tokens");
         start = hit.start;
-        start_cells = first;
-        done = hit.end;
-        done_cells = last;
+        start_cell = first;
+        done_cell = last;
+        if (hit.run) run_cell = last;
     }
-    return words(t, z, done_cells, t->cells.n, err);
+    return words(t, z, done_cell, t->cells.n, err);
 }
 
 bert_status bert_general_segment(bert_tokens *t, const bert_tokenizer *z, const uint8_t *text, size_t begin, size_t end,
@@ -157,7 +156,7 @@ bert_status bert_general_normalize_added(bert_tokenizer *z, bert_error *err) {
     z->normalized_room = forms.room;
     if (status == BERT_OK) {
         place_forms(set, &forms);
-        bert_added_set_build(set);
+        status = bert_added_set_build(set, err);
     }
     bert_tokens_free_scratch(&scratch);
     return status;

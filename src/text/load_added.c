@@ -99,8 +99,7 @@ static bert_status build_sets(bert_loader *loader) {
             (bert_added_token){z->extra.bytes + entry->at, entry->len, d->id, d->special, d->single_word,
                                d->lstrip, d->rstrip, d->normalized};
     }
-    bert_added_set_build(&z->added.raw);
-    return BERT_OK;
+    return bert_added_set_build(&z->added.raw, loader->err);
 }
 
 /* Tokens that are searched in normalized text need the general path, and their own normalized form. */

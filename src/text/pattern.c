@@ -1,8 +1,8 @@
 /* text/pattern.c: the only file that includes pcre2.h. Regular expressions come from files, so every match has limits,
  * nothing is compiled to machine code, and any failure is an error rather than "no match". PCRE2's own limit counts
  * anew at each place where a match may begin, and not how far a repeat runs; so it calls us before every item, and we
- * count items and distances for the whole text. It would also check the rest of the text for every match: that is done
- * once, here. */
+ * count items and distances for the whole text. It would also check the rest of the text for every match, and search it
+ * for a first character: the former is done once, here, the latter not at all. */
 #include "text/pattern.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -46,7 +46,7 @@ static bert_status compile(bert_pattern *p, const bert_bytes *rewritten, const c
     char quoted[128];
     if (context == NULL) return no_memory(err);
     (void)pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-    const uint32_t options = PCRE2_UTF | PCRE2_MULTILINE | PCRE2_AUTO_CALLOUT;
+    const uint32_t options = PCRE2_UTF | PCRE2_MULTILINE | PCRE2_AUTO_CALLOUT | PCRE2_NO_START_OPTIMIZE;
     p->code = pcre2_compile(rewritten->at, rewritten->n, options, &code, &at, context);
     pcre2_compile_context_free(context);
     p->limits = pcre2_match_context_create(NULL);

@@ -31,12 +31,13 @@ typedef struct bert_matches {
 } bert_matches;
 
 /* Steps that the regular expressions may take together on a text of so many bytes: linear, and enough for any sensible
- * one; a search that is quadratic runs out of them where 1400 characters or more repeat. */
+ * one; a search that is quadratic runs out of them where some 900 characters or more repeat. */
 static inline size_t bert_matches_work(size_t len) {
     return ((size_t)1 << 20) + 256 * len;
 }
 
-/* BERT_NO_MEMORY, or BERT_OK. *work becomes less by what the search takes; `matches` stays where it is. */
+/* *work becomes less by what the search takes; `matches` stays where it is. BERT_NO_MEMORY; BERT_INVALID_ARGUMENT: not
+ * UTF-8. */
 BERT_MUST_USE bert_status bert_matches_open(bert_matches *matches, const bert_pattern *pattern, const uint8_t *text,
                                             size_t len, size_t *work, bert_error *err);
 /* *found 0: no further match. A match that takes too much work is BERT_UNSUPPORTED. */

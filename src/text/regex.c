@@ -2,14 +2,16 @@
 #include "text/regex.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/utf8.h"
 #include "text/unicode.h"
 
-enum { LONGEST = 4096, LONGEST_REWRITTEN = 1 << 18, DEEPEST = 32, MOST_COUNTED = 255 };
+enum { LONGEST = 4096, LONGEST_REWRITTEN = 1 << 18, DEEPEST = 32 };
+
+/* A repeat that falls short of its least number is work that nobody counts (pattern.c). */
+enum { MOST_LEAST = 255 };
 
 typedef struct rewriter {
     bert_bytes *to;
@@ -184,7 +186,7 @@ static bool count(const char **at, unsigned *n) {
 }
 
 /* {n}, {n,}, {n,m} at r->at; *len 0: not a quantifier. */
-static void counted(const rewriter *r, size_t *len, bool *repeats, bool *unbounded) {
+static void counted(const rewriter *r, size_t *len, unsigned *least, bool *repeats, bool *unbounded) {
     const char *at = r->at + 1;
     unsigned low, high;
     *len = 0;
@@ -196,6 +198,7 @@ static void counted(const rewriter *r, size_t *len, bool *repeats, bool *unbound
         *unbounded = !count(&at, &high);
     }
     if (*at != '}' || (!*unbounded && high < low)) return;
+    *least = low;
     *repeats = *unbounded || high > 1;
     *len = (size_t)(at + 1 - r->at);
 }
@@ -203,13 +206,14 @@ static void counted(const rewriter *r, size_t *len, bool *repeats, bool *unbound
 /* The quantifier behind an item, if there is one. */
 static bert_status quantifier(rewriter *r) {
     bool repeats = true, unbounded = true;
+    unsigned least = 0;
     size_t n = 1;
     const bool braces = *r->at == '{';
-    if (braces) counted(r, &n, &repeats, &unbounded);
+    if (braces) counted(r, &n, &least, &repeats, &unbounded);
     else if (*r->at == '?') repeats = unbounded = false;
     else if (*r->at != '*' && *r->at != '+') n = 0;
     if (n == 0) return braces ? refuse(r, "a brace that is not a quantifier") : BERT_OK;
-    if (braces && strtoul(r->at + 1, NULL, 10) > MOST_COUNTED) return refuse(r, "a repeat of more than 255");
+    if (least > MOST_LEAST) return refuse(r, "a repeat of at least 256");
     if (repeats && r->last_unbounded) return refuse(r, "a repeat inside a repeat, which can take exponential time");
     const bool exact = braces && memchr(r->at, ',', n) == NULL;
     if ((r->at[n] == '?' && !exact) || (r->at[n] == '+' && !braces)) n++;

@@ -9,8 +9,8 @@
 /* An added token that was found; what it matched is its spelling, unless that is its content. */
 bool bert_sequence_hit(bert_tokens *t, const uint8_t *matched, size_t len, const bert_hit *hit, bert_span span) {
     if (!bert_tokens_reserve(t, 1)) return false;
-    const bool odd = hit->token->normalized || len != hit->token->len;
-    if (odd && !bert_tokens_spell(t, t->out.n, matched, len, hit->again)) return false;
+    const bool odd = hit->token->normalized || hit->run || len != hit->token->len;
+    if (odd && !bert_tokens_spell(t, t->out.n, matched, len, hit)) return false;
     bert_columns_push(&t->out, hit->token->id, span.start, span.end, t->next_word++);
     return true;
 }

@@ -118,27 +118,24 @@ bool bert_spellings_add(bert_spellings *odd, const bert_memory *memory, bert_spe
     return true;
 }
 
-bool bert_tokens_spell(bert_tokens *t, size_t place, const uint8_t *text, size_t len, bool again) {
-    const bert_spelling *before = t->odd.n > 0 ? &t->odd.at[t->odd.n - 1] : NULL;
-    bert_spelling spelling = {place, t->spelled.n, len};
-    if (again && before != NULL && before->token + 1 == place && before->len >= len)
-        spelling.at = before->at + before->len - len;
-    else if (!bert_bytes_append(&t->spelled, &t->memory, text, len)) return false;
-    return bert_spellings_add(&t->odd, &t->memory, spelling);
+bool bert_tokens_spell(bert_tokens *t, size_t place, const uint8_t *text, size_t len, const bert_hit *hit) {
+    const bool kept = hit->again && len <= t->run_end;
+    if (!kept && !bert_bytes_append(&t->spelled, &t->memory, text, len)) return false;
+    const size_t end = kept ? t->run_end : t->spelled.n;
+    if (hit->run) t->run_end = end;
+    return bert_spellings_add(&t->odd, &t->memory, (bert_spelling){place, end - len, len});
 }
 
-/* Moves the spellings of the tokens that stay, and gives up what only the last ones that go are spelled like. */
+/* Moves the spellings of the tokens that stay; their bytes are given up when none is left. */
 static void drop_spellings(bert_tokens *t, size_t from, size_t n) {
     bert_spellings *odd = &t->odd;
     const size_t first = bert_spellings_find(odd, from), behind = bert_spellings_find(odd, from + n);
-    if (behind == odd->n && first < odd->n)
-        t->spelled.n = first > 0 && odd->at[first - 1].at + odd->at[first - 1].len > odd->at[first].at
-                           ? odd->at[first - 1].at + odd->at[first - 1].len : odd->at[first].at;
     for (size_t i = behind; i < odd->n; i++) {
         odd->at[first + i - behind] = odd->at[i];
         odd->at[first + i - behind].token -= n;
     }
     odd->n -= behind - first;
+    if (odd->n == 0) t->spelled.n = t->run_end = 0;
 }
 
 /* Takes tokens [from, from + n) of the sequence at hand out of the results. The columns that only a whole text has are

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "base/memory.h"
+#include "text/added.h"
 
 /* One value for each token. While a sequence is tokenized only ids, words, offsets and offsets_cp are written; the
  * template adds the others. */
@@ -88,6 +89,7 @@ struct bert_tokens {
     bert_columns out;
     bert_spellings odd;
     bert_bytes spelled;
+    size_t run_end; /* in spelled: of the last hit that took white space along; 0: none, or it has been dropped */
     bert_part *parts;
     size_t parts_n, parts_room;
     bert_text_parts *texts;
@@ -127,9 +129,9 @@ bool bert_spellings_add(bert_spellings *odd, const bert_memory *memory, bert_spe
 /* Place of the first spelling whose token is at or behind `token`. */
 size_t bert_spellings_find(const bert_spellings *odd, size_t token);
 
-/* Notes that the token at `place` is spelled so. `again`: the text ends where the one of the token before did, and may
- * be a part of it. False: no memory. */
-bool bert_tokens_spell(bert_tokens *tokens, size_t place, const uint8_t *text, size_t len, bool again);
+/* Notes that the token at `place` is spelled as the text that the hit matched. White space that several hits took is
+ * kept once. False: no memory. */
+bool bert_tokens_spell(bert_tokens *tokens, size_t place, const uint8_t *text, size_t len, const bert_hit *hit);
 
 static inline void bert_columns_push(bert_columns *c, int32_t id, uint32_t start, uint32_t end, int32_t word) {
     c->ids[c->n] = id;

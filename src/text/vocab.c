@@ -2,6 +2,7 @@
 #include "text/vocab.h"
 
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "base/error.h"
 #include "base/size.h"
@@ -33,6 +34,13 @@ bool bert_vocab_add(bert_vocab *vocab, int32_t id, const char *bytes, size_t len
     return true;
 }
 
+/* A number that who wrote the vocabulary does not know: at least where memory happens to be. */
+static uint64_t by_chance(const void *place) {
+    uint64_t x = (uintptr_t)place * UINT64_C(0x9E3779B97F4A7C15);
+    (void)!getrandom(&x, sizeof x, GRND_NONBLOCK);
+    return x;
+}
+
 static bool table_open(bert_vocab *vocab, bert_vocab_table *table, size_t n, size_t skip) {
     size_t slots = 64;
     while (slots < 2 * n) slots *= 2;
@@ -40,7 +48,8 @@ static bool table_open(bert_vocab *vocab, bert_vocab_table *table, size_t n, siz
     table->slots = bert_memory_new(&vocab->memory, slots, sizeof *table->slots);
     table->filter = bert_memory_new(&vocab->memory, slots / 16, sizeof *table->filter);
     if (table->slots == NULL || table->filter == NULL) return false;
-    table->seed = (uintptr_t)table->slots * BERT_VOCAB_MIX; /* the system places memory where nobody outside knows */
+    table->seed = by_chance(table->slots);
+    table->factor = by_chance(table->filter) * 2 + 1;
     for (size_t i = 0; i < slots; i++) table->slots[i].id = -1;
     return true;
 }

@@ -22,7 +22,7 @@ typedef struct bert_vocab_table {
     size_t mask;
     uint64_t *filter; /* [filter_mask + 1] words; a bit that is 0: no spelling has this hash. Fits the first cache */
     size_t filter_mask;
-    uint64_t seed;  /* of the hash */
+    uint64_t seed, factor; /* of the hash, by chance; the factor is odd */
     size_t skip;    /* bytes of the prefix that the vocabulary's entries have before these spellings */
     size_t longest; /* bytes of the longest spelling */
 } bert_vocab_table;
@@ -71,18 +71,16 @@ static inline uint64_t bert_vocab_word(const uint8_t *text, size_t len) {
 }
 
 /* Hashing: all but the last 1 to 8 bytes enters in blocks of 8, so the state in front of each block serves every
- * spelling that goes on from there. Multiplying mixes upwards only; the product's upper half brings that down again.
- * Who writes a vocabulary does not know its seed, so nobody can make spellings crowd together. */
-#define BERT_VOCAB_MIX UINT64_C(0x9E3779B97F4A7C15) /* 2^64 / golden ratio */
-
-static inline uint64_t bert_vocab_block(uint64_t state, uint64_t block) {
-    return (state ^ state >> 32 ^ block) * BERT_VOCAB_MIX;
+ * spelling that goes on from there. Every block is multiplied by a number that nobody outside knows, and the halves of
+ * the product are folded: nobody can write spellings that crowd together. (A product of 128 bits: what there is of C17
+ * on 64-bit processors.) */
+static inline uint64_t bert_vocab_block(const bert_vocab_table *table, uint64_t state, uint64_t block) {
+    const unsigned __int128 product = (unsigned __int128)(state ^ block) * table->factor;
+    return (uint64_t)(product >> 64) ^ (uint64_t)product;
 }
 
 static inline uint64_t bert_vocab_end(const bert_vocab_table *table, uint64_t state, uint64_t last, size_t len) {
-    const uint64_t x = state ^ state >> 32 ^ last ^ len ^ table->seed;
-    const unsigned __int128 product = (unsigned __int128)x * BERT_VOCAB_MIX;
-    return (uint64_t)(product >> 64) ^ (uint64_t)product;
+    return bert_vocab_block(table, state ^ len, last);
 }
 
 /* Where the last block of a spelling begins. */
@@ -91,8 +89,8 @@ static inline size_t bert_vocab_last(size_t len) {
 }
 
 static inline uint64_t bert_vocab_hash(const bert_vocab_table *table, const uint8_t *text, size_t len, uint64_t last) {
-    uint64_t state = 0;
-    for (size_t i = 0; i < bert_vocab_last(len); i += 8) state = bert_vocab_block(state, bert_load64(text + i));
+    uint64_t state = table->seed;
+    for (size_t i = 0; i < bert_vocab_last(len); i += 8) state = bert_vocab_block(table, state, bert_load64(text + i));
     return bert_vocab_end(table, state, last, len);
 }
 
@@ -116,7 +114,7 @@ static inline int32_t bert_vocab_search(const bert_vocab *vocab, const bert_voca
 /* The id of a spelling of at most 8 bytes, which are the first `len` of `bytes`; what follows them does not matter. */
 static inline int32_t bert_vocab_short(const bert_vocab_table *table, uint64_t bytes, size_t len) {
     const uint64_t head = len < 8 ? bytes & ((UINT64_C(1) << 8 * len) - 1) : bytes;
-    for (size_t i = bert_vocab_end(table, 0, head, len);; i++) {
+    for (size_t i = bert_vocab_end(table, table->seed, head, len);; i++) {
         const bert_vocab_slot *slot = &table->slots[i & table->mask];
         if (slot->id < 0 || (slot->head == head && slot->len == len)) return slot->id;
     }

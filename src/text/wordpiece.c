@@ -11,9 +11,9 @@ static size_t longest(const bert_vocab *vocab, const bert_vocab_table *table, co
         n = table->longest;
         while (n > 0 && !bert_utf8_begins(text[n])) n--;
     }
-    states[0] = 0;
+    states[0] = table->seed;
     for (size_t i = 0; i < bert_vocab_last(n) / 8; i++)
-        states[i + 1] = bert_vocab_block(states[i], bert_load64(text + 8 * i));
+        states[i + 1] = bert_vocab_block(table, states[i], bert_load64(text + 8 * i));
     while (n > 0) {
         const size_t last = bert_vocab_last(n);
         const uint64_t head = bert_vocab_word(text, n);

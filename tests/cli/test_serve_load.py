@@ -304,6 +304,7 @@ class Slow(WithCrowd):
               f"{self.TIMEOUT}), {grown * 1024 / self.CLIENTS:.1f} KiB each; p99 of others {together * 1000:.1f} ms, {alone * 1000:.1f} ms without")
         if MEASURED:
             self.assertLess(grown * 1024 / self.CLIENTS, 32)
+            self.assertLess(max(ages), 10 * self.TIMEOUT)
 
     @unittest.skipUnless(LONG, "they have 24 seconds; scripts/check long")
     def test_readers(self):
@@ -343,6 +344,8 @@ class Slow(WithCrowd):
                     s.close()
             began = time.monotonic()
             self.assertEqual(server.get("/health")[0], 200)
+            if MEASURED:  # G22
+                self.assertLess(time.monotonic() - began, 1)
             print(f"figure: server, flood: {10000 if LONG else 500} connections with 40 descriptors, "
                   f"answers {(time.monotonic() - began) * 1000:.0f} ms behind them")
             self.assertEqual(self.settled(server), before)
