@@ -1,4 +1,5 @@
 /* bert verify: our results beside those in a file: how far apart they are. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,12 +177,6 @@ static int compare_embedding(job *j, target *t) {
     return compare(j, t, j->vector, j->number * dim, dim);
 }
 
-static target *embedding_target(job *j) {
-    for (size_t i = 0; i < j->file.n_targets; i++)
-        if (j->file.targets[i].site == REFERENCE_EMBEDDING) return &j->file.targets[i];
-    return NULL;
-}
-
 /* A tap for each site and layer that the file has for this text, and for what the embedding is made of. */
 static size_t make_taps(job *j, int embeds) {
     const bert_model_info *info = &j->engine.info;
@@ -215,7 +210,7 @@ static size_t make_taps(job *j, int embeds) {
 
 /* `memory` [rows, H]: what a decoder looks at; NULL: that of --memory, if there is one. */
 static int compare_sequence(job *j, const sequence *q, const float *memory, size_t rows) {
-    target *embedding = embedding_target(j);
+    target *embedding = reference_embedding(&j->file);
     const size_t memory_start[2] = {0, memory ? rows : j->memory_rows};
     bert_run_options options = j->engine.run;
     bert_error err;
@@ -338,24 +333,28 @@ static int judge(const job *j) {
                      worst->ours.largest, j->s->tolerance);
 }
 
-/* The prompt of encode: as the options say, else the file, else the folder. Where the folder leaves its tokens out of
- * the pooling, input_ids are taken to begin with it. */
+/* As the options say, else the file; else the prompt that the folder has for embeddings, if those are compared: it has
+ * none for other results. Where it leaves the prompt's tokens out of the pooling, input_ids are taken to begin with
+ * it. */
 static int choose_prompt(job *j) {
     bert_error err;
     j->embed.max_length = j->engine.max_length;
     j->embed.literal_specials = j->s->literal_specials;
     if (j->engine.info.is_decoder && !j->s->prompt) return 0;
     if (!j->embed.prompt_name && !j->embed.prompt) j->embed.prompt = j->file.prompt;
+    if (!j->embed.prompt_name && !j->embed.prompt && !reference_embedding(&j->file)) return 0;
     if (bert_pipeline_prompt(j->engine.pipeline, &j->window.prompt, &j->embed, &err)) return say_failure(&err);
     return 0;
 }
 
 /* What the file has besides is not passed over in silence. */
 static int tell_skipped(const job *j) {
-    const buffer *names = &j->file.skipped;
-    if (!names->len) return 0;
-    if (j->s->strict) return say_error("%s: verify does not compare %s", j->file.path, names->data);
-    say_warning("%s: verify does not compare %s", j->file.path, names->data);
+    const reference *r = &j->file;
+    char more[40] = "";
+    if (!r->n_skipped) return 0;
+    if (r->n_skipped > REFERENCE_NAMED) snprintf(more, sizeof more, " and %zu more", r->n_skipped - REFERENCE_NAMED);
+    if (j->s->strict) return say_error("%s: verify does not compare%s%s", r->path, r->skipped.data, more);
+    say_warning("%s: verify does not compare%s%s", r->path, r->skipped.data, more);
     return 0;
 }
 
@@ -406,7 +405,8 @@ static int run(const settings *s) {
 #define AT(field) offsetof(settings, field)
 static const option own_options[] = {
     {"against", 0, OPTION_TEXT, AT(against), 0, "FILE",
-     "safetensors (names f64.*, f32.* or plain) or npy ([N, H], [N, T, H]); a prompt that it names is the default"},
+     "safetensors (names f64.*, f32.* or plain) or npy ([N, H], [N, T, H]); "
+     "the prompt that it names is the default, or for embeddings the model's"},
     {"tolerance", 0, OPTION_REAL, AT(tolerance), 0, "X", "largest difference that is allowed; default 1e-4"},
     {"memory", 0, OPTION_TEXT, AT(memory), 0, "FILE.npy",
      "decoders: [Tm, H], what they look at where the file has no encoder_hidden_states"},

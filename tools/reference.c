@@ -29,10 +29,10 @@ static const char *split_name(const char *name, long *text, int *of) {
 static int has_layer(const char *name, const char *kind, size_t layers, int *layer) {
     size_t n = strlen(kind);
     char *end;
-    if (strncmp(name, kind, n) != 0 || name[n] != '.') return 0;
+    if (strncmp(name, kind, n) != 0 || name[n] != '.' || name[n + 1] < '0' || name[n + 1] > '9') return 0;
     unsigned long l = strtoul(name + n + 1, &end, 10);
     *layer = (int)l;
-    return end > name + n + 1 && !*end && l < layers;
+    return !*end && l < layers;
 }
 
 static int find_study(const char *name, size_t layers, int *site, int *layer) {
@@ -78,9 +78,11 @@ static int is_input(const char *name) {
     return 0;
 }
 
-/* A tensor that is nothing of ours. */
+/* A tensor that is nothing of ours. A file can have any number of them, with names of any length. */
 static void skip(reference *r, const char *name, const char *bare) {
-    if (!is_input(bare)) buffer_print(&r->skipped, r->skipped.len ? ", %s" : "%s", name);
+    if (is_input(bare)) return;
+    if (r->n_skipped < REFERENCE_NAMED) buffer_print(&r->skipped, r->n_skipped ? ", %.64s" : " %.64s", name);
+    r->n_skipped++;
 }
 
 static target *find_target(reference *r, const char *name) {
@@ -300,8 +302,8 @@ static int take_choice(char **keep, const reference *r, const char *name, size_t
     *keep = memset(need(n, 1), 0, n);
     while (bert_json_next(root, &place, NULL, &item)) {
         if (!bert_json_integer(&i, item, i + 1, (int64_t)n - 1))
-            return say_error("%s: metadata %s: found %s, expected ascending numbers of the model's %zu", r->path, name,
-                             list, n);
+            return say_error("%s: metadata %s: found %.100s, expected ascending numbers of the model's %zu", r->path,
+                             name, list, n);
         (*keep)[i] = 1;
     }
     return 0;
@@ -342,6 +344,12 @@ int reference_read(const reference *r, const target *t, int other, size_t first,
         return read ? say_failure(&err) : 0;
     }
     return bert_safetensors_read(r->file, stored, first * sizeof *x, x, n * sizeof *x, &err) ? say_failure(&err) : 0;
+}
+
+target *reference_embedding(const reference *r) {
+    for (size_t i = 0; i < r->n_targets; i++)
+        if (r->targets[i].site == REFERENCE_EMBEDDING) return &r->targets[i];
+    return NULL;
 }
 
 void reference_close(reference *r) {

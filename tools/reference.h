@@ -19,6 +19,7 @@ typedef struct target {
     difference ours, others; /* from the truth */
     size_t rows;             /* of dim[0]: how many were compared */
 } target;
+enum { REFERENCE_NAMED = 10 };
 enum { REFERENCE_EMBEDDING = 1000, REFERENCE_STUDY }; /* from there on: a study's place in study_names */
 
 /* One input that the file holds. */
@@ -39,7 +40,8 @@ typedef struct reference {
     float *array;           /* the npy file's values */
     target *targets;
     size_t n_targets;
-    buffer skipped; /* names of its other tensors, inputs apart, as one line */
+    buffer skipped;   /* " a, b": the first REFERENCE_NAMED of its other tensors, inputs apart, */
+    size_t n_skipped; /* and how many there are */
     char *heads, *layers; /* [A], [L]: those that its tensors, or the tables of its studies, have; NULL: all */
     const char *prompt; /* what stood before each text that was embedded; NULL: the file does not say */
     reference_input *inputs; /* none: the file does not say */
@@ -49,6 +51,8 @@ typedef struct reference {
 int reference_open(reference *r, const char *path, const bert_model_info *info);
 /* Elements [first, first + n) of the truth (other 0) or the other engine's result. */
 int reference_read(const reference *r, const target *t, int other, size_t first, double *x, size_t n);
+/* The vectors of whole texts; NULL: it has none. */
+target *reference_embedding(const reference *r);
 void reference_close(reference *r);
 
 #endif

@@ -61,6 +61,18 @@ class Values(Case):
         verify(self.path, *many)
 
 
+def write_safetensors(path, tensors, **metadata):
+    """`tensors`: name to shape and the bytes of its float32 values."""
+    header, body = {"__metadata__": metadata}, b""
+    for name, (shape, data) in tensors.items():
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
+        body += data
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
+    return path
+
+
 class Prompts(Case):
     """Vectors of sentence-transformers, with each prompt, and our own files of them."""
 
@@ -97,6 +109,27 @@ class Prompts(Case):
                         self.verify(path, *texts)
             bert("encode", "-m", self.folder_of, "-o", str(self.folder / "ids.safetensors"), "--ids", "-", stdin="[2,7,9,11,3]", check=0)
             self.verify(self.folder / "ids.safetensors")
+
+    def test_files_that_never_had_a_prompt(self):
+        """The folder's default is for embeddings; a file of other results has one where it says so, or an option does."""
+        self.golden("prompts")
+        path = self.folder / "x.safetensors"
+        bert("attention", "-m", self.folder_of, "--what", "weights,rollout", "-o", str(path), SHORT, check=0)
+        self.verify(path)
+        self.verify(path, SHORT)
+        self.verify(path, "--prompt", "query", SHORT, check=1)
+        tensors = {}
+        for kind, options in {"plain": ("--no-prompt",), "query": ()}.items():
+            bert("encode", "-m", self.folder_of, "--what", "last_hidden_state", "-o", str(path), *options, SHORT, check=0)
+            self.verify(path, SHORT)
+            tensors[kind] = safetensors(path.read_bytes())[0]["last_hidden_state"]
+        self.assertLess(tensors["plain"].shape[1], tensors["query"].shape[1])
+        for kind, options in {"plain": (), "query": ("--prompt", "query")}.items():
+            states = tensors[kind]
+            bare = write_safetensors(path, {"last_hidden_state": (states.shape, struct.pack(f"<{len(states.values)}f", *states.values))})
+            self.verify(bare, *options, SHORT)
+            self.verify(write_npy(self.folder / "x.npy", states.shape, states.values), *options, SHORT)
+        self.verify(bare, SHORT, check=1)
 
     def test_what_does_not_go(self):
         self.golden("prompts")
@@ -174,6 +207,32 @@ class Tensors(Case):
         self.refused(1, f"x.safetensors: verify does not compare {names}", "verify", "-m", TINY, "--strict", "--against", str(self.path))
         deeper = DATA / "outputs" / "tiny-bert" / "case00.safetensors"
         self.assertEqual(verify(deeper).stderr, b"")
+
+    def hostile(self, *names, **metadata):
+        """A file with hidden states that verify compares (2 tokens, all 0) and other tensors."""
+        return write_safetensors(self.path, {"hidden_states.0": ((1, 2, 40), bytes(320)), **dict.fromkeys(names, ((1,), bytes(4)))}, **metadata)
+
+    def test_messages_stay_short(self):
+        """Whatever a file calls its tensors, and however many it has."""
+        path = self.hostile("x" * 1_000_000, text="")
+        said = f"bert: warning: {path}: verify does not compare {'x' * 64}\n"
+        self.assertEqual(verify(path, "--tolerance", "1e9").stderr.decode(), said)
+        path = self.hostile(*("\n" * 1000 + str(i) for i in range(1000)), text="")
+        said = self.refused(1, " and 990 more$", "verify", "-m", TINY, "--strict", "--against", str(path))
+        self.assertEqual(said.count(r"\x0a" * 64), 10)
+        self.assertLess(len(said), 3000)
+        self.hostile(*(f"x{i}" for i in range(11)), text="")
+        self.assertRegex(verify(path, "--tolerance", "1e9").stderr.decode(), r"compare( x\d+,){9} x\d+ and 1 more\n$")
+        for key in ("heads", "layers"):
+            self.hostile(text="", **{key: f"[{','.join(['9'] * 100_000)}]"})
+            said = self.refused(1, f"metadata {key}: found \\[9,9,", "verify", "-m", TINY, "--against", str(path))
+            self.assertLess(len(said), len(str(path)) + 300)
+
+    def test_a_layer_is_a_number(self):
+        """The name is printed as it stands."""
+        for layer in ("\n0", " 0", "+0", "-0", ""):
+            write_safetensors(self.path, {f"hidden_states.{layer}": ((1, 2, 40), bytes(320))}, text="")
+            self.refused(1, "expected outputs of a model", "verify", "-m", TINY, "--against", str(self.path))
 
     def test_format_by_ending(self):
         self.write()
