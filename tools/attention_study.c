@@ -61,15 +61,9 @@ static int write_layers(const numbers *n, int which, const char *layers, const c
     return status;
 }
 
-static size_t count(const char *keep, size_t n) {
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++) kept += keep[i] != 0;
-    return kept;
-}
-
 static int write_table(const numbers *n, int which, const char *layers, const char *heads) {
     float *x = n->x[which];
-    tensor t = {study_names[which], TENSOR_F32, 2, {count(layers, n->L), count(heads, n->A)}, x, 1};
+    tensor t = {study_names[which], TENSOR_F32, 2, {results_count(layers, n->L), results_count(heads, n->A)}, x, 1};
     size_t rows = keep_planes(x, n->L, n->A, layers);
     for (size_t l = 0; l < rows; l++) {
         keep_planes(x + l * n->A, n->A, 1, heads);

@@ -61,6 +61,12 @@ int results_facts(facts *known, const engine *e, const writer_kind *kind) {
     return bert_model_hash(e->model, known->weights_hash, &err) ? say_failure(&err) : 0;
 }
 
+size_t results_count(const char *keep, size_t n) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) kept += !keep || keep[i];
+    return kept;
+}
+
 const char *results_choice(buffer *b, const char *keep, size_t n) {
     if (!memchr(keep, 0, n)) return NULL;
     for (size_t i = 0; i < n; i++)

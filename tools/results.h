@@ -25,6 +25,9 @@ int sequences_make(sequence **all, size_t *n, window *w, bert_tokens **tokens, c
 /* What the files say about all texts; reads the weights for their hash if the format wants it. */
 int results_facts(facts *known, const engine *e, const writer_kind *kind);
 
+/* How many of n are kept; keep NULL: all. */
+size_t results_count(const char *keep, size_t n);
+
 /* The numbers below n that are kept as a JSON list in b; NULL: all are. */
 const char *results_choice(buffer *b, const char *keep, size_t n);
 
