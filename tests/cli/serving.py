@@ -36,11 +36,11 @@ class UnixConnection(http.client.HTTPConnection):
 class Server:
     """with Server("-t", "1") as server: server.post("/embed", {...})"""
 
-    def __init__(self, *args, model=TINY):
+    def __init__(self, *args, model=TINY, perturbed=True):
         where = () if "--socket" in args else ("--port", "0")
         models = () if "-m" in args else ("-m", model)
         self.process = subprocess.Popen([BERT, "serve", *models, *where, *args], stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, env=environment(), text=True)
+                                        stderr=subprocess.PIPE, env=environment(perturbed), text=True)
         self.address = self.process.stdout.readline().strip()
         if not self.address:
             raise AssertionError(f"no server: {self.process.communicate()[1]}")

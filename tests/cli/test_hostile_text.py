@@ -38,7 +38,7 @@ class HostileText(Case):
         with open(self.folder / "out", "w+b") as out, open(self.folder / "err", "w+b") as err:
             report = self.folder / "cost"
             status = subprocess.call(measured(report, "tokenize", "-m", str(HOSTILE / "base"), "--no-pair", *args),
-                                     stdin=text, stdout=out, stderr=err, env=environment())
+                                     stdin=text, stdout=out, stderr=err, env=environment(False))
             out.seek(0)
             err.seek(0)
             seconds, peak = cost(report)

@@ -244,7 +244,7 @@ class Slow(WithCrowd):
     CLIENTS, SECONDS, TIMEOUT = (200, 20, 2) if LONG else (40, 3, 1)
 
     def server(self, *more):
-        return Server("-t", "1", "--timeout", str(self.TIMEOUT), "--max-connections", str(self.CLIENTS + 10), *more)
+        return Server("-t", "1", "--timeout", str(self.TIMEOUT), "--max-connections", str(self.CLIENTS + 10), *more, perturbed=False)
 
     def well_behaved(self, server, while_):
         """Seconds that 99 of 100 requests take at most."""
@@ -389,7 +389,7 @@ class Overload(WithCrowd):
         return good / (time.monotonic() - began), made / seconds  # answers come when no more is asked, too
 
     def test_ten_times_too_much(self):
-        with Server("-t", "1", "--isa", "ref", "--max-queue", "8") as server:
+        with Server("-t", "1", "--isa", "ref", "--max-queue", "8", perturbed=False) as server:
             idle = memory(server, "VmRSS")
             self.expected = server.ask("POST", "/embed", self.BODY)[2]
             before = self.settled(server)

@@ -62,7 +62,7 @@ class Stream(Case):
         """Peak memory in bytes, exit status, and what it said; `produce` writes to the stream that it is given."""
         report = self.folder / "cost"
         running = subprocess.Popen(measured(report, "encode", "-m", TINY, "-t", "1", *args), stdin=subprocess.PIPE,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment(False))
         produce(running.stdin)
         try:
             running.stdin.close()
