@@ -25,6 +25,13 @@ static bert_status load_special(bert_loader *loader, bert_json value, const char
     return BERT_OK;
 }
 
+/* HF passes over a token of no characters, and gives it no id. */
+static bert_status declare(bert_loader *loader, bert_declared token) {
+    if (token.content[0] != '\0') return bert_load_declare(loader, token);
+    free(token.content);
+    return BERT_OK;
+}
+
 static bert_status load_named(bert_loader *loader, bert_json root) {
     bert_json value;
     for (int i = 0; i < 5; i++) {
@@ -34,7 +41,7 @@ static bert_status load_named(bert_loader *loader, bert_json root) {
         free(loader->special[i]);
         loader->special[i] = strdup(token.content);
         loader->named[i] = true;
-        TRY(bert_load_declare(loader, token));
+        TRY(declare(loader, token));
         if (loader->special[i] == NULL) return bert_fail(loader->err, BERT_NO_MEMORY, "%s: no memory", loader->file);
     }
     return BERT_OK;
@@ -46,7 +53,7 @@ static bert_status load_further(bert_loader *loader, bert_json root, const char 
     for (size_t place = 0; bert_json_next(list, &place, NULL, &item);) {
         bert_declared token;
         TRY(load_special(loader, item, key, &token));
-        TRY(bert_load_declare(loader, token));
+        TRY(declare(loader, token));
     }
     return BERT_OK;
 }
@@ -70,7 +77,7 @@ static bert_status load_decoder_list(bert_loader *loader, bert_json list) {
         TRY(bert_load_declared(loader, value, &token));
         token.id = (int32_t)id;
         token.special = special;
-        TRY(bert_load_declare(loader, token));
+        TRY(declare(loader, token));
     }
     return BERT_OK;
 }
@@ -169,7 +176,7 @@ bert_status bert_load_added_json(bert_loader *loader, const char *text, size_t l
             if (name != NULL && strcmp(name, token.content) == 0) token.special = true, token.normalized = false;
         }
         token.id = (int32_t)id;
-        TRY(bert_load_declare(loader, token));
+        TRY(declare(loader, token));
     }
     return BERT_OK;
 }

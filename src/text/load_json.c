@@ -28,10 +28,6 @@ bert_status bert_load_bool(bert_loader *loader, bert_json object, const char *na
 }
 
 bert_status bert_load_declare(bert_loader *loader, bert_declared token) {
-    if (token.content[0] == '\0') { /* HF passes over it, and gives it no id */
-        free(token.content);
-        return BERT_OK;
-    }
     if (loader->added_n == loader->added_room) {
         const size_t room = 2 * loader->added_room + 16;
         bert_declared *more = realloc(loader->added, room * sizeof *more);
