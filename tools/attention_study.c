@@ -82,17 +82,20 @@ static int write_numbers(const numbers *n, const char *layers, const char *heads
     return 0;
 }
 
+size_t study_floats(int which, size_t layers, size_t heads, size_t T) {
+    const size_t square = T * T, table = layers * heads;
+    return (const size_t[STUDIES]){square, table * square, layers * square, table, table}[which];
+}
+
 int study_run(float *x[STUDIES], const int *wanted, const engine *e, const sequence *q,
               const bert_run_options *options) {
-    const size_t square = q->n * q->n, L = e->info.layers, A = e->info.heads;
-    const size_t floats[STUDIES] = {square, L * A * square, L * square, L * A, L * A};
     bert_study study = BERT_STUDY_INIT;
     float **const place[STUDIES] = {&study.rollout, &study.norms, &study.block_norms, &study.distance, &study.entropy};
     bert_error err;
     int any = 0;
     for (int i = 0; i < STUDIES; i++) {
         any |= wanted[i];
-        if (wanted[i]) *place[i] = x[i] = need(floats[i], sizeof(float));
+        if (wanted[i]) *place[i] = x[i] = need(study_floats(i, e->info.layers, e->info.heads, q->n), sizeof(float));
     }
     if (!any || !bert_study_run(e->session, &study, q->ids, q->types, q->n, options, &err)) return 0;
     return say_failure(&err);

@@ -14,6 +14,9 @@ int study_chooses_layers(const int *sites, const int *studies);
 /* Is any a table with a row for each layer? */
 int study_has_rows(const int *studies);
 
+/* Floats that study `which` gives for a text of T tokens, of so many layers and heads. */
+size_t study_floats(int which, size_t layers, size_t heads, size_t T);
+
 /* Runs the text once more for what is wanted (by place in study_names): x[i] gets rollout [T, T], norms [L, A, T, T],
  * block_norms [L, T, T], distance or entropy [L, A]; to be freed, also after an error. */
 int study_run(float *x[STUDIES], const int *wanted, const engine *e, const sequence *q,

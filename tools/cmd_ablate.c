@@ -115,10 +115,7 @@ static void add_found(job *j, const sequence *q, const bert_encoding *tokens) {
     buffer *b = &j->json;
     size_t shown = 0;
     buffer_byte(b, '{');
-    if (q->from->id.at) {
-        json_key(b, "id");
-        buffer_add(b, q->from->id.at, q->from->id.len);
-    }
+    json_given(b, "id", q->from->id.at, q->from->id.len);
     add_text(b, &q->from->text);
     json_key(b, "tokens");
     token_list_add(b, j->tokens, q->text, 0);

@@ -8,6 +8,7 @@
 #include "json_out.h"
 #include "output/writer.h"
 #include "say.h"
+#include "token_list.h"
 #include "window.h"
 
 enum { SPILL = 1 << 16 };
@@ -48,9 +49,7 @@ static void add_id(buffer *b, const place *at) {
 }
 
 static void add_token(buffer *b, const place *at) {
-    size_t length;
-    const char *token = bert_tokens_spelling(at->j->tokens, at->i, at->part, at->k, &length);
-    json_string(b, token, length);
+    token_list_add_one(b, at->j->tokens, at->i, at->part, at->k);
 }
 
 static void add_type(buffer *b, const place *at) {
@@ -115,10 +114,7 @@ static int add_overflow(job *j, size_t i) {
 
 static int add_json(job *j, const record *r, size_t i) {
     buffer_byte(&j->line, '{');
-    if (r->id.at) {
-        json_key(&j->line, "id");
-        buffer_add(&j->line, r->id.at, r->id.len);
-    }
+    json_given(&j->line, "id", r->id.at, r->id.len);
     TRY(add_part(j, i, 0));
     if (j->options.overflow) TRY(add_overflow(j, i));
     buffer_byte(&j->line, '}');

@@ -62,10 +62,7 @@ static int open_head(head_job *j) {
 static int write_object(head_job *j, const record *r, size_t i) {
     j->line.len = 0;
     buffer_byte(&j->line, '{');
-    if (r->id.at) {
-        json_key(&j->line, "id");
-        buffer_add(&j->line, r->id.at, r->id.len);
-    }
+    json_given(&j->line, "id", r->id.at, r->id.len);
     TRY(j->task->print(j, r, i));
     if (!j->line.len) return 0;
     buffer_text(&j->line, "}\n");

@@ -51,6 +51,12 @@ void json_key(buffer *b, const char *name) {
     buffer_byte(b, ':');
 }
 
+void json_given(buffer *b, const char *name, const char *json, size_t n) {
+    if (!json) return;
+    json_key(b, name);
+    buffer_add(b, json, n);
+}
+
 void json_float(buffer *b, float x) {
     b->len += number_print(buffer_reserve(b, NUMBER_ROOM), x);
 }

@@ -12,6 +12,8 @@ void json_string(buffer *b, const char *s, size_t n);
 void json_text(buffer *b, const char *s); /* the same for a C string */
 /* "name": with a comma before it unless the object has just been opened. */
 void json_key(buffer *b, const char *name);
+/* A member whose value is JSON already, of n bytes; nothing where it is NULL. */
+void json_given(buffer *b, const char *name, const char *json, size_t n);
 void json_integer(buffer *b, int64_t x);
 void json_float(buffer *b, float x);
 void json_double(buffer *b, double x);

@@ -2,14 +2,18 @@
 
 #include "json_out.h"
 
+void token_list_add_one(buffer *b, const bert_tokens *tokens, size_t i, size_t part, size_t k) {
+    size_t length;
+    const char *token = bert_tokens_spelling(tokens, i, part, k, &length);
+    json_string(b, token, length);
+}
+
 void token_list_add(buffer *b, const bert_tokens *tokens, size_t i, size_t part) {
     size_t n = bert_tokens_at(tokens, i, part).n;
     buffer_byte(b, '[');
     for (size_t k = 0; k < n; k++) {
-        size_t length;
-        const char *token = bert_tokens_spelling(tokens, i, part, k, &length);
         if (k) buffer_byte(b, ',');
-        json_string(b, token, length);
+        token_list_add_one(b, tokens, i, part, k);
     }
     buffer_byte(b, ']');
 }
@@ -17,10 +21,8 @@ void token_list_add(buffer *b, const bert_tokens *tokens, size_t i, size_t part)
 void token_list_add_places(buffer *b, const bert_tokens *tokens, size_t i, const bert_place *places, size_t n) {
     buffer_byte(b, '[');
     for (size_t k = 0; k < n; k++) {
-        size_t length;
-        const char *token = bert_tokens_spelling(tokens, i, places[k].part, places[k].token, &length);
         if (k) buffer_byte(b, ',');
-        json_string(b, token, length);
+        token_list_add_one(b, tokens, i, places[k].part, places[k].token);
     }
     buffer_byte(b, ']');
 }

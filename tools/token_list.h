@@ -6,7 +6,9 @@
 
 #include "buffer.h"
 
-/* Of text i of a tokenizer's results. */
+/* Token k of a part of text i of a tokenizer's results, as a string. */
+void token_list_add_one(buffer *b, const bert_tokens *tokens, size_t i, size_t part, size_t k);
+/* All of them. */
 void token_list_add(buffer *b, const bert_tokens *tokens, size_t i, size_t part);
 /* The same of tokens that stand in several parts: a text in windows. */
 void token_list_add_places(buffer *b, const bert_tokens *tokens, size_t i, const bert_place *places, size_t n);

@@ -160,10 +160,7 @@ void window_note(window *w, record *r, size_t truncated, size_t limit) {
 static int write_error_object(const record *r, sink *out) {
     buffer b = {0};
     buffer_byte(&b, '{');
-    if (r->id.at) {
-        json_key(&b, "id");
-        buffer_add(&b, r->id.at, r->id.len);
-    }
+    json_given(&b, "id", r->id.at, r->id.len);
     json_key(&b, "error");
     json_text(&b, r->wrong);
     buffer_text(&b, "}\n");

@@ -77,7 +77,7 @@ static bert_status load_decoder_list(bert_loader *loader, bert_json list) {
         TRY(bert_load_declared(loader, value, &token));
         token.id = (int32_t)id;
         token.special = special;
-        TRY(declare(loader, token));
+        TRY(bert_load_declare(loader, token));
     }
     return BERT_OK;
 }

@@ -24,10 +24,7 @@ static int json_begin(writer *w, const about *text) {
     state->n = 0;
     b->len = 0;
     buffer_byte(b, '{');
-    if (text->id) {
-        json_key(b, "id");
-        buffer_add(b, text->id, text->id_len);
-    }
+    json_given(b, "id", text->id, text->id_len);
     if (!text->text) return 0;
     json_key(b, "text");
     json_string(b, text->text->a, text->text->a_len);

@@ -40,9 +40,7 @@ static size_t floats_of(const look *l, const engine *e, size_t T) {
         size_t times = site_comes_once(site) ? 1 : kept(&l->layers, site_layers(site, info));
         floats += times * (of_head < one ? of_head * heads : one);
     }
-    const size_t square = T * T, studies[STUDIES] = {square, layers * heads * square, layers * square, layers * heads,
-                                                     layers * heads};
-    for (int i = 0; i < STUDIES; i++) floats += l->studies[i] ? studies[i] : 0;
+    for (int i = 0; i < STUDIES; i++) floats += l->studies[i] ? study_floats(i, layers, heads, T) : 0;
     return floats;
 }
 

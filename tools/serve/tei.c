@@ -4,6 +4,7 @@
 #include "json_out.h"
 #include "request.h"
 #include "say.h"
+#include "token_list.h"
 #include "utf8.h"
 #include "vectors.h"
 
@@ -42,9 +43,7 @@ static void add_token(buffer *b, const bert_tokens *tokens, const bert_text *tex
     size_t start = all.offsets[k].start > before ? all.offsets[k].start - before : 0;
     buffer_print(b, "%s{\"id\":%d,\"text\":", k ? "," : "", all.ids[k]);
     if (all.special_tokens_mask[k] || (before && all.offsets[k].end <= before)) {
-        size_t n;
-        const char *spelling = bert_tokens_spelling(tokens, i, 0, k, &n);
-        json_string(b, spelling, n);
+        token_list_add_one(b, tokens, i, 0, k);
         buffer_text(b, ",\"special\":true,\"start\":null,\"stop\":null}");
     } else {
         size_t stop = all.offsets[k].end - before;
