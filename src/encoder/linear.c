@@ -5,7 +5,7 @@
 #include "encoder/session.h"
 
 /* Work of one item: small enough that stopping and balancing work, large enough that handing it out costs nothing. */
-enum { ITEM_PANELS = 8, ITEM_ROWS = 16, ITEM_FLOPS = 100000000 };
+enum { ITEM_PANELS = 9, ITEM_ROWS = 16, ITEM_FLOPS = 100000000 };
 
 typedef struct linear_job {
     const bert_pass *pass;
@@ -29,7 +29,7 @@ static size_t panels_per_item(const bert_pass *pass, const bert_linear *l, size_
     size_t step = flops < ITEM_FLOPS / panels ? panels : ITEM_FLOPS / flops;
     if (slots > 1 && step > items_of(panels, 2 * slots)) step = items_of(panels, 2 * slots);
     if (step < ITEM_PANELS && panels > slots * ITEM_PANELS) step = ITEM_PANELS;
-    return bert_round_up(step ? step : 1, 2); /* the widest kernels take two panels together */
+    return bert_round_up(step ? step : 1, 3); /* the widest kernels take three panels together */
 }
 
 /* The columns of y that rows [first, first + n) of the weights give, with those rows straight from the file. */

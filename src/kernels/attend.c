@@ -94,8 +94,8 @@ static void multiply(const bert_kernels *kernels, bert_tile *tile) {
     float *y = whole.totals;
     for (size_t i = 0; i < tiles; i++) {
         tile->rows = part_size(whole.rows, tiles, i);
-        for (size_t panel = 0; panel < whole.panels; panel += kernels->panels) {
-            tile->panels = smaller(kernels->panels, whole.panels - panel);
+        for (size_t panel = 0; panel < whole.panels; panel += tile->panels) {
+            tile->panels = panels_of_tile(whole.panels - panel, kernels->panels);
             tile->totals = y + panel * BERT_PANEL;
             tile->w = whole.w + panel * tile->ldw;
             kernels->tile(tile);

@@ -17,4 +17,9 @@ static inline size_t part_size(size_t total, size_t parts, size_t i) {
     return total / parts + (i < total % parts);
 }
 
+/* How many of the panels that are left the next tile takes: all it can, unless the last one would be a sliver. */
+static inline size_t panels_of_tile(size_t left, size_t most) {
+    return left > most && left < 2 * most ? (left + 1) / 2 : smaller(left, most);
+}
+
 #endif

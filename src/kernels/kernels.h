@@ -43,11 +43,11 @@ typedef struct bert_linear {
     size_t t, n, k;
 } bert_linear;
 /* Rows whose x stays in the cache while all panels pass by: who divides T should divide it into such blocks. */
-enum { BERT_ROW_BLOCK = 96 };
+enum { BERT_ROW_BLOCK = 144 };
 /* Floats of scratch (64-byte aligned) that one call needs. */
 size_t bert_linear_scratch(const bert_kernels *kernels, const bert_linear *linear);
 /* Computes the columns of panels [first, last) for all T rows. Calls on disjoint panels may run side by side. Fastest
- * with an even number of panels, which AVX-512 takes in pairs. */
+ * if their number divides by three, as many as AVX-512 takes together. */
 void bert_linear_run(const bert_kernels *kernels, const bert_linear *linear, size_t first, size_t last,
                      float *scratch);
 /* The edge alone, for products that came from elsewhere (the GEMM hook): y = epilogue(y + bias) + residual on rows

@@ -21,8 +21,7 @@ static_assert(PIECE % BERT_CHUNK == 0, "a piece must begin where a chunk begins"
  * row tiles together, so each takes its share, rounded up. A single row only streams through the weights, which the
  * hardware foresees better. */
 static unsigned lines_per_step(size_t rows, size_t tiles) {
-    if (rows == 1) return 0;
-    return tiles == 1 ? 8 : tiles <= 3 ? 4 : tiles <= 7 ? 2 : 1;
+    return rows == 1 ? 0 : (unsigned)parts_of(8, tiles);
 }
 
 /* Where the results of a block of rows and a few panels go. */
@@ -87,8 +86,10 @@ void bert_linear_run(const bert_kernels *kernels, const bert_linear *linear, siz
     size_t row = 0;
     for (size_t block = 0; block < blocks; block++) {
         const size_t rows = part_size(linear->t, blocks, block);
-        for (size_t panel = first; panel < last; panel += kernels->panels)
-            run_panels(kernels, linear, row, rows, panel, smaller(kernels->panels, last - panel), scratch);
+        for (size_t panel = first, panels; panel < last; panel += panels) {
+            panels = panels_of_tile(last - panel, kernels->panels);
+            run_panels(kernels, linear, row, rows, panel, panels, scratch);
+        }
         row += rows;
     }
 }

@@ -10,12 +10,12 @@ typedef __m256 vec;
 #define vec_load(p) _mm256_loadu_ps(p)
 #define vec_store(p, v) _mm256_storeu_ps(p, v)
 #define vec_add(a, b) _mm256_add_ps(a, b)
-#define vec_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
-#define tile_second(t) ((t)->w + VEC_FLOATS)
+#define vec_accumulate(sum, a, b) __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b))
+#define TILE_STRIDE(t) VEC_FLOATS
 #define TILE_EACH_ROW(M) M(0, x0, 0) M(1, x0, 1) M(2, x0, 2) M(3, x1, 0) M(4, x1, 1) M(5, x1, 2)
 #include "kernels/x86/tile.h"
 
-#define TILE_FUNCTION(n) static void tile_##n##x16(const bert_tile *tile) { tile_body(tile, n, 1, 1); }
+#define TILE_FUNCTION(n) static void tile_##n##x16(const bert_tile *tile) { tile_body(tile, n, 2, 1); }
 TILE_FUNCTION(1)
 TILE_FUNCTION(2)
 TILE_FUNCTION(3)

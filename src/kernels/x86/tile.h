@@ -1,67 +1,71 @@
 /* kernels/x86/tile.h: the register tile of AVX2 and AVX-512. The file that includes it has defined `vec`, the widest
  * register of VEC_FLOATS floats, vec_set, vec_load, vec_store, vec_add, vec_fma, vec_zero and
  *     TILE_EACH_ROW(M)  M(0, x0, 0) M(1, x0, 1) M(2, x0, 2) M(3, x1, 0) … up to the most rows
- *     tile_second(t)    where the weights for the second register of a row begin
+ *     TILE_STRIDE(t)    from the weights for one register of a row to those for the next, in floats
  *
- * A row has two registers of sums, a and b, side by side in the totals. All of them have names, because compilers
- * leave arrays of vectors on the stack. `rows`, `wide` and `panels` are constants wherever tile_body is inlined, so
- * what belongs to other rows folds away. Three rows share a pointer: an x86 address reaches p, p + ld and p + 2·ld,
- * and there are only 16 registers. With that, x straight from the caller's rows is as fast as x packed first.
+ * A row has up to three registers of sums, a, b and c, side by side in the totals. All of them have names, because
+ * compilers leave arrays of vectors on the stack. `rows`, `wide` (registers of a row) and `panels` are constants
+ * wherever tile_body is inlined, so what belongs to others folds away. Three rows share a pointer: an x86 address
+ * reaches p, p + ld and p + 2·ld, and there are only 16 registers. With that, x straight from the caller's rows is as
+ * fast as x packed first.
  */
 #include "kernels/blocks.h"
 #include "kernels/table.h"
 
 #define TILE_INLINE static inline __attribute__((always_inline))
 
-#define ROW_START(r, p, i) vec a##r = vec_zero(), b##r = a##r;
+#define ROW_START(r, p, i) vec a##r = vec_zero(), b##r = a##r, c##r = a##r;
 #define ROW_STEP(r, p, i)                                          \
     if (r < rows) {                                                \
         const vec x = vec_set(p[i * ldx + step]);                  \
-        a##r = vec_fma(x, wa, a##r);                               \
-        if (wide) b##r = vec_fma(x, wb, b##r);                     \
+        vec_accumulate(a##r, x, wa);                               \
+        if (wide > 1) vec_accumulate(b##r, x, wb);                 \
+        if (wide > 2) vec_accumulate(c##r, x, wc);                 \
     }
-#define ROW_TOTAL(r, p, i)                                         \
-    if (r < rows) {                                                \
-        float *total = tile->totals + r * tile->ldt;               \
-        add_to_total(total, a##r, resume);                         \
-        if (wide) add_to_total(total + VEC_FLOATS, b##r, resume);  \
+#define ROW_TOTAL(r, p, i)                                                        \
+    if (r < rows) {                                                               \
+        float *total = tile->totals + r * tile->ldt;                              \
+        add_to_total(total, a##r, resume);                                        \
+        if (wide > 1) add_to_total(total + VEC_FLOATS, b##r, resume);             \
+        if (wide > 2) add_to_total(total + 2 * VEC_FLOATS, c##r, resume);         \
     }
+#define TILE_STEP()                                                               \
+    const vec wa = vec_load(w + step * BERT_PANEL);                               \
+    const vec wb = wide > 1 ? vec_load(w + ldw + step * BERT_PANEL) : wa;         \
+    const vec wc = wide > 2 ? vec_load(w + 2 * ldw + step * BERT_PANEL) : wa;     \
+    TILE_EACH_ROW(ROW_STEP)
 
 TILE_INLINE void add_to_total(float *total, vec sum, int resume) {
     vec_store(total, resume ? vec_add(vec_load(total), sum) : sum);
 }
 
-/* Into L2: there it waits out of the way of the piece in use. */
-TILE_INLINE void prefetch_ahead(const bert_tile *tile, uintptr_t ahead, size_t panels) {
-    for (unsigned line = 0; line < tile->lines; line++)
+/* Into L2: there it waits out of the way of the piece in use. What is left to ask for begins behind it. */
+TILE_INLINE uintptr_t prefetch_ahead(const bert_tile *tile, uintptr_t ahead, size_t panels) {
+    for (unsigned lines = tile->lines; lines > 0; lines--, ahead += 64)
         for (size_t panel = 0; panel < panels; panel++)
-            __builtin_prefetch((const void *)(ahead + line * 64 + panel * tile->ldw * sizeof(float)), 0, 2);
+            __builtin_prefetch((const void *)(ahead + panel * tile->ldw * sizeof(float)), 0, 2);
+    return ahead;
 }
 
 /* One chunk: each sum runs from +0 over ascending k, one fma after the other. */
 TILE_INLINE void tile_chunk(const bert_tile *tile, size_t rows, int wide, size_t panels, size_t from, size_t count,
                             int resume) {
-    size_t ldx = tile->ldx;
-    const float *x0 = tile->x + from, *x1 = x0 + 3 * ldx, *x2 = x1 + 3 * ldx, *x3 = x2 + 3 * ldx;
-    const float *w_a = tile->w + from * BERT_PANEL, *w_b = tile_second(tile) + from * BERT_PANEL;
+    size_t ldx = tile->ldx, ldw = TILE_STRIDE(tile);
+    const float *x0 = tile->x + from, *x1 = x0 + 3 * ldx, *x2 = x1 + 3 * ldx, *w = tile->w + from * BERT_PANEL;
     uintptr_t ahead = tile->ahead + from / 8 * tile->lines * 64;
     size_t k = 0;
     TILE_EACH_ROW(ROW_START)
     for (; k + 8 <= count; k += 8) {
-        prefetch_ahead(tile, ahead, panels);
-        ahead += tile->lines * 64;
+        ahead = prefetch_ahead(tile, ahead, panels);
 #pragma GCC unroll 8
         for (size_t step = 0; step < 8; step++) {
-            __asm__("" : "+r"(ldx)); /* else gcc computes an address for every row and step, and spills them */
-            const vec wa = vec_load(w_a + step * BERT_PANEL), wb = wide ? vec_load(w_b + step * BERT_PANEL) : wa;
-            TILE_EACH_ROW(ROW_STEP)
+            __asm__("" : "+r"(ldx), "+r"(ldw)); /* else gcc computes an address for every row and step, and spills */
+            TILE_STEP()
         }
-        x0 += 8, x1 += 8, x2 += 8, x3 += 8;
-        w_a += 8 * BERT_PANEL, w_b += 8 * BERT_PANEL;
+        x0 += 8, x1 += 8, x2 += 8, w += 8 * BERT_PANEL;
     }
     for (size_t step = 0; step < count - k; step++) {
-        const vec wa = vec_load(w_a + step * BERT_PANEL), wb = wide ? vec_load(w_b + step * BERT_PANEL) : wa;
-        TILE_EACH_ROW(ROW_STEP)
+        TILE_STEP()
     }
     TILE_EACH_ROW(ROW_TOTAL)
 }
