@@ -115,6 +115,12 @@ static void read_weights(const bert_attend *attend, attend_work *work, size_t ro
     work->ld_weights = attend->tk;
 }
 
+/* Whether scores become numbers of their own: somebody keeps them, or a mask comes between. Else softmax scales as it
+ * reads; the rounding is the same. */
+static bool scaled_apart(const bert_attend *attend) {
+    return attend->scores || attend->mask || !(attend->scale > 0.0f);
+}
+
 static void score_block(const bert_kernels *kernels, const bert_attend *attend, attend_work *work, size_t row,
                         size_t rows) {
     const size_t keys = attend->scores ? attend->tk : work->keys; /* scores are kept whole */
@@ -124,7 +130,7 @@ static void score_block(const bert_kernels *kernels, const bert_attend *attend, 
                                    .w = work->k, .ldw = attend->d * BERT_PANEL, .rows = rows,
                                    .panels = bert_panels(keys), .k = attend->d});
     if (attend->scores) read_scores(attend, work, row);
-    for (size_t i = 0; i < rows; i++)
+    for (size_t i = 0; i < rows && scaled_apart(attend); i++)
         kernels->scale(work->scores + i * work->ld_scores, dots + i * ld, attend->scale, keys);
 }
 
@@ -132,16 +138,18 @@ static void weigh_block(const bert_kernels *kernels, const bert_attend *attend, 
                         size_t rows) {
     if (!(attend->steps & BERT_ATTEND_SCORES)) read_scores(attend, work, row);
     if (attend->weights) read_weights(attend, work, row);
-    for (size_t i = 0; i < rows; i++) {
-        float *weights = work->weights + i * work->ld_weights;
-        const float *scores = work->scores + i * work->ld_scores;
-        if (attend->mask) {
-            mask_row(weights, scores, attend->mask, row + i, work->keys);
-            scores = weights;
-        }
-        kernels->softmax(weights, scores, work->keys);
-        memset(weights + work->keys, 0, (attend->tk - work->keys) * sizeof *weights);
+    const float *scores = work->scores;
+    size_t ld_scores = work->ld_scores;
+    if (attend->mask) {
+        for (size_t i = 0; i < rows; i++)
+            mask_row(work->weights + i * work->ld_weights, scores + i * ld_scores, attend->mask, row + i, work->keys);
+        scores = work->weights;
+        ld_scores = work->ld_weights;
     }
+    kernels->softmax(work->weights, work->ld_weights, scores, ld_scores, scaled_apart(attend) ? 1.0f : attend->scale,
+                     rows, work->keys);
+    for (size_t i = 0; i < rows; i++)
+        memset(work->weights + i * work->ld_weights + work->keys, 0, (attend->tk - work->keys) * sizeof(float));
 }
 
 static void sum_block(const bert_kernels *kernels, const bert_attend *attend, attend_work *work, size_t row,

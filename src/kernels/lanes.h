@@ -5,7 +5,8 @@
  *     lanes_greater(a, b): a > b ? a : b   lanes_if_less(a, b, x, y): a < b ? x : y
  *     lanes_zero_if_less(a, b, y): a < b ? +0 : y
  *     lanes_power_of_two(rounded)   lanes_fold_sum(v), lanes_fold_greater(v): the fixed tree   lanes_finite(v)
- * The operations and their order are those of scalar.h and ref.c. Tails go through the same code with a fill that
+ * and on `wide`, 16 doubles: wide_set(x)  wide_load(p), from floats  wide_store(p, v), as floats  wide_add  wide_sub
+ * wide_mul  wide_fold(v): the tree's sum. The operations and their order are those of scalar.h and ref.c. Tails go through the same code with a fill that
  * changes nothing.
  */
 #include <math.h>
@@ -29,8 +30,8 @@ INLINE void store_up_to(float *p, lanes v, size_t n) {
 /* Polynomials are chains of operations that wait for each other, and a processor looks ahead over too few of them to
  * fill its units with the next values' chains. So GROUP registers of 16 lanes go through the functions side by side;
  * they have names, because compilers leave arrays of vectors on the stack. */
-#if GROUP == 4
-#define EACH(M, op) M(op, 0), M(op, 1), M(op, 2), M(op, 3)
+#if GROUP == 3
+#define EACH(M, op) M(op, 0), M(op, 1), M(op, 2)
 #elif GROUP == 2
 #define EACH(M, op) M(op, 0), M(op, 1)
 #else
@@ -54,15 +55,6 @@ INLINE group group_if_less(group a, group b, group c, group d) { return (group){
 #define SAME(value, i) value
 INLINE group group_of(lanes v) { return (group){EACH(SAME, v)}; }
 INLINE group group_set(float x) { return group_of(lanes_set(x)); }
-
-#if GROUP == 4
-#define IN_ORDER(sum, a) lanes_add(lanes_add(lanes_add(lanes_add(sum, a.v0), a.v1), a.v2), a.v3)
-#elif GROUP == 2
-#define IN_ORDER(sum, a) lanes_add(lanes_add(sum, a.v0), a.v1)
-#else
-#define IN_ORDER(sum, a) lanes_add(sum, a.v0)
-#endif
-INLINE lanes add_in_order(lanes sum, group a) { return IN_ORDER(sum, a); }
 
 INLINE group horner(const float *c, int degree, group x) {
     group sum = group_set(c[degree]);
@@ -128,8 +120,10 @@ typedef struct group_rows {
 } group_rows;
 #define ROW(first, i) smaller(first + i, last)
 INLINE group_rows rows_from(size_t from, size_t last) { return (group_rows){EACH(ROW, from)}; }
-#define LOAD(p, i) load_up_to(p + rows.v##i * ld, n, 0.0f)
-INLINE group load_rows(const float *p, size_t ld, group_rows rows, size_t n) { return (group){EACH(LOAD, p)}; }
+#define LOAD(p, i) load_up_to(p + rows.v##i * ld, n, fill)
+INLINE group load_rows(const float *p, size_t ld, group_rows rows, size_t n, float fill) {
+    return (group){EACH(LOAD, p)};
+}
 #define STORE(p, i) store_up_to(p + rows.v##i * ld, v.v##i, n)
 INLINE void store_rows(float *p, size_t ld, group_rows rows, group v, size_t n) { EACH(STORE, p); }
 
@@ -141,10 +135,11 @@ INLINE void finish_as(bert_epilogue epilogue, const bert_linear *linear, const f
         const group bias = group_of(linear->bias ? load_up_to(linear->bias + col + j, n, 0.0f) : lanes_set(0.0f));
         for (size_t i = 0; i < rows; i += GROUP) {
             const group_rows from = rows_from(i, rows - 1), to = rows_from(row + i, row + rows - 1);
-            group v = load_rows(totals + j, ldt, from, n);
+            group v = load_rows(totals + j, ldt, from, n, 0.0f);
             if (linear->bias) v = group_add(v, bias);
             v = epilogue_group(epilogue, v);
-            if (linear->residual) v = group_add(v, load_rows(linear->residual + col + j, linear->ldr, to, n));
+            if (linear->residual)
+                v = group_add(v, load_rows(linear->residual + col + j, linear->ldr, to, n, 0.0f));
             store_rows(linear->y + col + j, linear->ldy, to, v, n);
         }
     }
@@ -169,30 +164,80 @@ static void scale(float *y, const float *x, float factor, size_t n) {
     for (size_t i = 0; i < n; i += 16) store_up_to(y + i, lanes_mul(load_up_to(x + i, n - i, 0.0f), f), n - i);
 }
 
-/* Values [i, i + 16·GROUP) of n; those that are not there are `fill`. */
-#define LOAD_PART(p, k) i + 16 * k < n ? load_up_to(p + i + 16 * k, n - i - 16 * k, fill) : lanes_set(fill)
-INLINE group load_run(const float *p, size_t i, size_t n, float fill) { return (group){EACH(LOAD_PART, p)}; }
-#define STORE_PART(p, k) (i + 16 * k < n ? store_up_to(p + i + 16 * k, v.v##k, n - i - 16 * k) : (void)0)
-INLINE void store_run(float *p, size_t i, size_t n, group v) { EACH(STORE_PART, p); }
+#define FOLD_GREATER(a, i) lanes_set(lanes_fold_greater(a.v##i))
+#define FOLD_SUM(a, i) lanes_set(lanes_fold_sum(a.v##i))
+INLINE group group_fold_greater(group a) { return (group){EACH(FOLD_GREATER, a)}; }
+INLINE group group_fold_sum(group a) { return (group){EACH(FOLD_SUM, a)}; }
 
-INLINE lanes quotient(lanes a, lanes minus_b, lanes reciprocal) {
-    const lanes q = lanes_mul(a, reciprocal);
-    return lanes_fma(lanes_fma(q, minus_b, a), reciprocal, q);
+INLINE group quotient(group a, group minus_b, group reciprocal) {
+    const group q = group_mul(a, reciprocal);
+    return group_fma(group_fma(q, minus_b, a), reciprocal, q);
 }
 
-static void softmax(float *y, const float *x, size_t n) {
-    lanes max = lanes_set(-INFINITY), sum = lanes_set(0.0f);
-    for (size_t i = 0; i < n; i += 16) max = lanes_greater(load_up_to(x + i, n - i, -INFINITY), max);
-    const group shift = group_set(lanes_fold_greater(max));
-    for (size_t i = 0; i < n; i += 16 * GROUP) {
-        const group e = exp_group(group_sub(load_run(x, i, n, -INFINITY), shift));
-        store_run(y, i, n, e);
-        sum = add_in_order(sum, e);
+/* Rows side by side: the maximum, the sum and its reciprocal of one are long waits. */
+INLINE void softmax_rows(float *y, size_t ldy, const float *x, size_t ldx, group_rows rows, float factor, size_t n) {
+    const group scale = group_set(factor);
+    group max = group_set(-INFINITY), sum = group_set(0.0f);
+    for (size_t j = 0; j < n; j += 16)
+        max = group_greater(group_mul(load_rows(x + j, ldx, rows, n - j, -INFINITY), scale), max);
+    max = group_fold_greater(max);
+    for (size_t j = 0; j < n; j += 16) {
+        const group scores = group_mul(load_rows(x + j, ldx, rows, n - j, -INFINITY), scale);
+        const group e = exp_group(group_sub(scores, max));
+        store_rows(y + j, ldy, rows, e, n - j);
+        sum = group_add(sum, e);
     }
-    const float total = lanes_fold_sum(sum);
-    const lanes minus_total = lanes_set(-total), reciprocal = lanes_set(1.0f / total);
-    for (size_t i = 0; i < n; i += 16)
-        store_up_to(y + i, quotient(load_up_to(y + i, n - i, 0.0f), minus_total, reciprocal), n - i);
+    sum = group_fold_sum(sum);
+    const group minus_sum = group_negate(sum), reciprocal = group_div(group_set(1.0f), sum);
+    for (size_t j = 0; j < n; j += 16)
+        store_rows(y + j, ldy, rows, quotient(load_rows(y + j, ldy, rows, n - j, 0.0f), minus_sum, reciprocal), n - j);
+}
+
+static void softmax(float *y, size_t ldy, const float *x, size_t ldx, float factor, size_t rows, size_t n) {
+    for (size_t i = 0; i < rows; i += GROUP) softmax_rows(y, ldy, x, ldx, rows_from(i, rows - 1), factor, n);
+}
+
+/* A row's mean and 1/√(variance + eps), in every lane. */
+typedef struct row_norm {
+    wide mean, scale;
+} row_norm;
+
+INLINE row_norm norm_of(const float *x, float eps, size_t h) {
+    wide sum = wide_set(0.0), squares = sum;
+    for (size_t i = 0; i < h; i += 16) sum = wide_add(sum, wide_load(x + i));
+    const wide mean = wide_set(wide_fold(sum) / (double)h);
+    for (size_t i = 0; i < h; i += 16) {
+        const wide d = wide_sub(wide_load(x + i), mean);
+        squares = wide_add(squares, wide_mul(d, d));
+    }
+    return (row_norm){mean, wide_set(1.0 / sqrt(wide_fold(squares) / (double)h + (double)eps))};
+}
+
+/* Rows side by side share gamma and beta: turning floats into doubles is most of the work. */
+typedef struct group_norm {
+    row_norm EACH(MEMBER, norm);
+} group_norm;
+#define NORM_OF(p, i) norm_of(p + rows.v##i * ldx, eps, h)
+#define NORM_ROW(p, i)                                                                             \
+    wide_store(y + rows.v##i * ldy + j,                                                            \
+               wide_add(wide_mul(wide_mul(wide_sub(wide_load(p + rows.v##i * ldx + j), of.v##i.mean), \
+                                          of.v##i.scale), g), b))
+INLINE void norm_rows(float *y, size_t ldy, const float *x, size_t ldx, group_rows rows, const float *gamma,
+                      const float *beta, float eps, size_t h) {
+    const group_norm of = {EACH(NORM_OF, x)};
+    for (size_t j = 0; j < h; j += 16) {
+        const wide g = wide_load(gamma + j), b = wide_load(beta + j);
+        EACH(NORM_ROW, x);
+    }
+}
+
+static void layer_norm(float *y, size_t ldy, const float *x, size_t ldx, const float *gamma, const float *beta,
+                       float eps, size_t rows, size_t h) {
+    if (h % 16 > 0) { /* no well-known model */
+        layer_norm_rows(y, ldy, x, ldx, gamma, beta, eps, rows, h);
+        return;
+    }
+    for (size_t i = 0; i < rows; i += GROUP) norm_rows(y, ldy, x, ldx, rows_from(i, rows - 1), gamma, beta, eps, h);
 }
 
 static float sum_squares(const float *x, size_t n) {

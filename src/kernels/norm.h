@@ -1,6 +1,6 @@
-/* kernels/norm.h: LayerNorm of one row, the same lines for every instruction set: sixteen lanes that the compiler may
- * put into registers as wide as it has, and double precision, so that a row's result is rounded once. The products
- * before it decide the error of a layer; this keeps the norm from adding to it.
+/* kernels/norm.h: LayerNorm in plain C: what lanes.h does for rows of whole lanes, for rows of any length. Sixteen lanes
+ * in double precision, so that a row's result is rounded once. The products before it decide the error of a layer; this
+ * keeps the norm from adding to it.
  */
 #ifndef BERT_KERNELS_NORM_H
 #define BERT_KERNELS_NORM_H
@@ -40,11 +40,14 @@ static inline double norm_variance(const float *x, double mean, size_t h) {
     return norm_fold(lane) / (double)h;
 }
 
-static void layer_norm(float *y, const float *x, const float *gamma, const float *beta, float eps, size_t h) {
-    const double mean = norm_mean(x, h);
-    const double scale = 1.0 / sqrt(norm_variance(x, mean, h) + (double)eps);
-    for (size_t i = 0; i < h; i++)
-        y[i] = (float)(((double)x[i] - mean) * scale * (double)gamma[i] + (double)beta[i]);
+static inline void layer_norm_rows(float *y, size_t ldy, const float *x, size_t ldx, const float *gamma,
+                                   const float *beta, float eps, size_t rows, size_t h) {
+    for (; rows > 0; rows--, x += ldx, y += ldy) {
+        const double mean = norm_mean(x, h);
+        const double scale = 1.0 / sqrt(norm_variance(x, mean, h) + (double)eps);
+        for (size_t i = 0; i < h; i++)
+            y[i] = (float)(((double)x[i] - mean) * scale * (double)gamma[i] + (double)beta[i]);
+    }
 }
 
 #endif

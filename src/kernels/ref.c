@@ -68,15 +68,20 @@ static void scale_ref(float *y, const float *x, float factor, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = x[i] * factor;
 }
 
-static void softmax_ref(float *y, const float *x, size_t n) {
-    const float max = row_max(x, n);
+static void softmax_row(float *y, const float *x, float factor, size_t n) {
+    for (size_t i = 0; i < n; i++) y[i] = x[i] * factor;
+    const float max = row_max(y, n);
     float lane[LANES] = {0};
     for (size_t i = 0; i < n; i++) {
-        y[i] = exp_scalar(x[i] - max);
+        y[i] = exp_scalar(y[i] - max);
         lane[i % LANES] += y[i];
     }
     const float sum = fold_sum(lane), reciprocal = 1.0f / sum;
     for (size_t i = 0; i < n; i++) y[i] = quotient_scalar(y[i], sum, reciprocal);
+}
+
+static void softmax_ref(float *y, size_t ldy, const float *x, size_t ldx, float factor, size_t rows, size_t n) {
+    for (size_t i = 0; i < rows; i++) softmax_row(y + i * ldy, x + i * ldx, factor, n);
 }
 
 static float sum_squares_ref(const float *x, size_t n) {
@@ -101,7 +106,7 @@ const bert_kernels bert_kernels_ref = {
     .finish = finish_ref,
     .scale = scale_ref,
     .softmax = softmax_ref,
-    .layer_norm = layer_norm,
+    .layer_norm = layer_norm_rows,
     .sum_squares = sum_squares_ref,
     .all_finite = all_finite_ref,
 };

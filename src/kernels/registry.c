@@ -46,11 +46,11 @@ void bert_pack_panel(const bert_kernels *kernels, float *panel, const float *w, 
 
 void bert_layer_norm(const bert_kernels *kernels, float *y, size_t ldy, const float *x, size_t ldx,
                      const float *gamma, const float *beta, float eps, size_t rows, size_t h) {
-    for (size_t i = 0; i < rows; i++) kernels->layer_norm(y + i * ldy, x + i * ldx, gamma, beta, eps, h);
+    kernels->layer_norm(y, ldy, x, ldx, gamma, beta, eps, rows, h);
 }
 
 void bert_softmax(const bert_kernels *kernels, float *y, const float *x, size_t n) {
-    kernels->softmax(y, x, n);
+    kernels->softmax(y, n, x, n, 1.0f, 1, n);
 }
 
 float bert_sum_squares(const bert_kernels *kernels, const float *x, size_t n) {

@@ -53,10 +53,11 @@ struct bert_kernels {
 
     /* y[i] = x[i] · factor; y may be x. */
     void (*scale)(float *y, const float *x, float factor, size_t n);
-    /* y = softmax(x), n at least 1; y may be x. */
-    void (*softmax)(float *y, const float *x, size_t n);
-    /* One row of bert_layer_norm; y may be x. */
-    void (*layer_norm)(float *y, const float *x, const float *gamma, const float *beta, float eps, size_t h);
+    /* y = softmax(x · factor) of each of `rows` rows of n values, both at least 1; factor > 0; y may be x. */
+    void (*softmax)(float *y, size_t ldy, const float *x, size_t ldx, float factor, size_t rows, size_t n);
+    /* bert_layer_norm. */
+    void (*layer_norm)(float *y, size_t ldy, const float *x, size_t ldx, const float *gamma, const float *beta,
+                       float eps, size_t rows, size_t h);
     float (*sum_squares)(const float *x, size_t n);
     int (*all_finite)(const float *x, size_t n);
 };

@@ -157,11 +157,12 @@ static void one_row_operation(void *arg, size_t i) {
                                 .t = ROWS, .n = COLS};
     (void)i;
     if (bench->what < SOFTMAX) bench->kernels->finish(&linear, bench->x, COLS, 0, ROWS, 0, COLS);
+    if (bench->what == SOFTMAX) bench->kernels->softmax(bench->y, COLS, bench->x, COLS, 1.0f, ROWS, COLS);
+    if (bench->what == LAYER_NORM)
+        bench->kernels->layer_norm(bench->y, COLS, bench->x, COLS, bench->x, bench->x, 1e-12f, ROWS, COLS);
     for (size_t row = 0; row < ROWS; row++) {
         const float *x = bench->x + row * COLS;
         float *y = bench->y + row * COLS;
-        if (bench->what == SOFTMAX) bench->kernels->softmax(y, x, COLS);
-        if (bench->what == LAYER_NORM) bench->kernels->layer_norm(y, x, bench->x, bench->x, 1e-12f, COLS);
         if (bench->what == SCALE) bench->kernels->scale(y, x, 0.125f, COLS);
         if (bench->what == SUM_SQUARES) *y = bench->kernels->sum_squares(x, COLS);
     }

@@ -128,8 +128,8 @@ static void check_row(const bert_kernels *kernels, const char *what, const float
 }
 
 static void check_softmax(const bert_kernels *kernels, const float *x, size_t n, float *y, float *expected) {
-    kernels->softmax(y, x, n);
-    bert_kernels_ref.softmax(expected, x, n);
+    kernels->softmax(y, n, x, n, 1.0f, 1, n);
+    bert_kernels_ref.softmax(expected, n, x, n, 1.0f, 1, n);
     check_row(kernels, "softmax", y, expected, n);
     double sum = 0.0;
     for (size_t i = 0; i < n; i++) sum += y[i];
@@ -138,8 +138,8 @@ static void check_softmax(const bert_kernels *kernels, const float *x, size_t n,
 
 static void check_norm(const bert_kernels *kernels, const float *x, size_t n, float *y, float *expected) {
     const float *gamma = x + 1, *beta = x + 2;
-    kernels->layer_norm(y, x, gamma, beta, 1e-12f, n);
-    bert_kernels_ref.layer_norm(expected, x, gamma, beta, 1e-12f, n);
+    kernels->layer_norm(y, n, x, n, gamma, beta, 1e-12f, 1, n);
+    bert_kernels_ref.layer_norm(expected, n, x, n, gamma, beta, 1e-12f, 1, n);
     check_row(kernels, "layer_norm", y, expected, n);
     double mean = 0.0, var = 0.0;
     for (size_t i = 0; i < n; i++) mean += x[i] / (double)n;
@@ -149,6 +149,28 @@ static void check_norm(const bert_kernels *kernels, const float *x, size_t n, fl
         CHECK(fabs(y[i] - truth) <= 2e-6, "%s layer_norm, n %zu: %.9g, truth %.9g", kernels->name, n, (double)y[i],
               truth);
     }
+}
+
+/* Rows that go through side by side, fewer in the last group: each is as it is alone, and nothing between them is
+ * touched. */
+static void check_side_by_side(const bert_kernels *kernels, size_t n) {
+    enum { ROWS = 7, GAP = 3 };
+    const size_t ld = n + GAP, all = ROWS * ld;
+    float *x = floats(all), *y = floats(all), *expected = floats(all), *gamma = floats(n), *beta = floats(n);
+    for (size_t i = 0; i < all; i++) expected[i] = y[i] = x[i] = random_float() * 9.0f;
+    for (size_t i = 0; i < n; i++) gamma[i] = random_float(), beta[i] = random_float();
+    kernels->softmax(y, ld, x, ld, 0.3f, ROWS, n);
+    for (size_t i = 0; i < ROWS; i++)
+        bert_kernels_ref.softmax(expected + i * ld, ld, x + i * ld, ld, 0.3f, 1, n);
+    check_row(kernels, "softmax of rows", y, expected, all);
+    memcpy(y, x, all * sizeof *y);
+    kernels->softmax(y, ld, y, ld, 0.3f, ROWS, n);
+    check_row(kernels, "softmax of rows in place", y, expected, all);
+    kernels->layer_norm(y, ld, x, ld, gamma, beta, 1e-12f, ROWS, n);
+    for (size_t i = 0; i < ROWS; i++)
+        bert_kernels_ref.layer_norm(expected + i * ld, ld, x + i * ld, ld, gamma, beta, 1e-12f, 1, n);
+    check_row(kernels, "layer_norm of rows", y, expected, all);
+    free(x), free(y), free(expected), free(gamma), free(beta);
 }
 
 static void check_rows(const bert_kernels *kernels, size_t n) {
@@ -168,8 +190,9 @@ static void check_rows(const bert_kernels *kernels, size_t n) {
         for (size_t i = 0; i < n; i++) x[1 + i] = random_edge();
         check_softmax(kernels, odd, n, y, expected);
         memcpy(y, odd, n * sizeof *y);
-        kernels->softmax(y, y, n);
+        kernels->softmax(y, n, y, n, 1.0f, 1, n);
         check_row(kernels, "softmax in place", y, expected, n);
+        check_side_by_side(kernels, n);
     }
     free(x), free(y), free(expected);
 }

@@ -248,7 +248,7 @@ uint64_t hash_outputs(const bert_kernels *kernels) {
         test_layer layer = new_layer(13, 45, 300);
         float *y = run_layer(kernels, &layer, (bert_epilogue)epilogue, 3);
         hash = hash_floats(hash, y, layer.t * (layer.n + GAP));
-        kernels->layer_norm(y, layer.x, layer.x + 300, layer.x + 600, 1e-12f, 300);
+        kernels->layer_norm(y, 300, layer.x, 300, layer.x + 300, layer.x + 600, 1e-12f, 1, 300);
         hash = hash_floats(hash, y, 300);
         y[0] = kernels->sum_squares(layer.x, 1000);
         hash = hash_floats(hash, y, 1);

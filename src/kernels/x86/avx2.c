@@ -114,6 +114,35 @@ static inline int lanes_finite(lanes v) {
 FOLD(lanes_fold_sum, _mm256_add_ps, _mm_add_ps)
 FOLD(lanes_fold_greater, _mm256_max_ps, _mm_max_ps)
 
+/* Sixteen doubles are four registers. */
+typedef struct wide {
+    __m256d a, b, c, d;
+} wide;
+#define WIDE static inline __attribute__((always_inline)) wide
+#define ALL_FOUR(operation) (wide){operation(x.a, y.a), operation(x.b, y.b), operation(x.c, y.c), operation(x.d, y.d)}
+WIDE wide_set(double value) {
+    const __m256d x = _mm256_set1_pd(value);
+    return (wide){x, x, x, x};
+}
+WIDE wide_load(const float *p) {
+    return (wide){_mm256_cvtps_pd(_mm_loadu_ps(p)), _mm256_cvtps_pd(_mm_loadu_ps(p + 4)),
+                  _mm256_cvtps_pd(_mm_loadu_ps(p + 8)), _mm256_cvtps_pd(_mm_loadu_ps(p + 12))};
+}
+static inline void wide_store(float *p, wide v) {
+    _mm_storeu_ps(p, _mm256_cvtpd_ps(v.a));
+    _mm_storeu_ps(p + 4, _mm256_cvtpd_ps(v.b));
+    _mm_storeu_ps(p + 8, _mm256_cvtpd_ps(v.c));
+    _mm_storeu_ps(p + 12, _mm256_cvtpd_ps(v.d));
+}
+WIDE wide_add(wide x, wide y) { return ALL_FOUR(_mm256_add_pd); }
+WIDE wide_sub(wide x, wide y) { return ALL_FOUR(_mm256_sub_pd); }
+WIDE wide_mul(wide x, wide y) { return ALL_FOUR(_mm256_mul_pd); }
+static inline double wide_fold(wide v) {
+    const __m256d four = _mm256_add_pd(_mm256_add_pd(v.a, v.c), _mm256_add_pd(v.b, v.d));
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
 #include "kernels/x86/transpose.h"
 
 #define GROUP 2

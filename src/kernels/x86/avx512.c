@@ -82,9 +82,33 @@ static inline int lanes_finite(lanes v) {
 FOLD(lanes_fold_sum, _mm256_add_ps, _mm_add_ps)
 FOLD(lanes_fold_greater, _mm256_max_ps, _mm_max_ps)
 
+/* Sixteen doubles are two registers. */
+typedef struct wide {
+    __m512d low, high;
+} wide;
+#define WIDE static inline __attribute__((always_inline)) wide
+#define BOTH(operation) (wide){operation(a.low, b.low), operation(a.high, b.high)}
+WIDE wide_set(double x) { return (wide){_mm512_set1_pd(x), _mm512_set1_pd(x)}; }
+WIDE wide_load(const float *p) {
+    return (wide){_mm512_cvtps_pd(_mm256_loadu_ps(p)), _mm512_cvtps_pd(_mm256_loadu_ps(p + 8))};
+}
+static inline void wide_store(float *p, wide v) {
+    _mm256_storeu_ps(p, _mm512_cvtpd_ps(v.low));
+    _mm256_storeu_ps(p + 8, _mm512_cvtpd_ps(v.high));
+}
+WIDE wide_add(wide a, wide b) { return BOTH(_mm512_add_pd); }
+WIDE wide_sub(wide a, wide b) { return BOTH(_mm512_sub_pd); }
+WIDE wide_mul(wide a, wide b) { return BOTH(_mm512_mul_pd); }
+static inline double wide_fold(wide v) {
+    const __m512d eight = _mm512_add_pd(v.low, v.high);
+    const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
 #include "kernels/x86/transpose.h"
 
-#define GROUP 4
+#define GROUP 3
 #include "kernels/lanes.h"
 
 const bert_kernels bert_kernels_avx512 = LANES_TABLE(BERT_ISA_AVX512, "avx512", 9, 3);
