@@ -5,9 +5,11 @@
  *     lanes_greater(a, b): a > b ? a : b   lanes_if_less(a, b, x, y): a < b ? x : y
  *     lanes_zero_if_less(a, b, y): a < b ? +0 : y
  *     lanes_power_of_two(rounded)   lanes_fold_sum(v), lanes_fold_greater(v): the fixed tree   lanes_finite(v)
- * and on `wide`, 16 doubles: wide_set(x)  wide_load(p), from floats  wide_store(p, v), as floats  wide_add  wide_sub
- * wide_mul  wide_fold(v): the tree's sum. The operations and their order are those of scalar.h and ref.c. Tails go through the same code with a fill that
- * changes nothing.
+ * and on `wide`, 16 doubles:
+ *     wide_set(x)  wide_load(p): from floats  wide_store(p, v): as floats  wide_add  wide_sub  wide_mul
+ *     wide_fold(v): the tree's sum
+ * The operations and their order are those of scalar.h, ref.c and norm.h. Tails go through the same code with a fill
+ * that changes nothing.
  */
 #include <math.h>
 
@@ -213,21 +215,27 @@ INLINE row_norm norm_of(const float *x, float eps, size_t h) {
     return (row_norm){mean, wide_set(1.0 / sqrt(wide_fold(squares) / (double)h + (double)eps))};
 }
 
-/* Rows side by side share gamma and beta: turning floats into doubles is most of the work. */
+/* Rows side by side share gamma and beta: turning floats into doubles is most of the work. All are read before one is
+ * written, because the last row may stand for those that are not there, and y may be x. */
 typedef struct group_norm {
     row_norm EACH(MEMBER, norm);
 } group_norm;
+typedef struct group_wide {
+    wide EACH(MEMBER, wide);
+} group_wide;
+INLINE wide normalized(const float *x, row_norm norm, wide gamma, wide beta) {
+    return wide_add(wide_mul(wide_mul(wide_sub(wide_load(x), norm.mean), norm.scale), gamma), beta);
+}
 #define NORM_OF(p, i) norm_of(p + rows.v##i * ldx, eps, h)
-#define NORM_ROW(p, i)                                                                             \
-    wide_store(y + rows.v##i * ldy + j,                                                            \
-               wide_add(wide_mul(wide_mul(wide_sub(wide_load(p + rows.v##i * ldx + j), of.v##i.mean), \
-                                          of.v##i.scale), g), b))
+#define NORMALIZED(p, i) normalized(p + rows.v##i * ldx, norms.v##i, g, b)
+#define STORE_WIDE(p, i) wide_store(p + rows.v##i * ldy, values.v##i)
 INLINE void norm_rows(float *y, size_t ldy, const float *x, size_t ldx, group_rows rows, const float *gamma,
                       const float *beta, float eps, size_t h) {
-    const group_norm of = {EACH(NORM_OF, x)};
+    const group_norm norms = {EACH(NORM_OF, x)};
     for (size_t j = 0; j < h; j += 16) {
         const wide g = wide_load(gamma + j), b = wide_load(beta + j);
-        EACH(NORM_ROW, x);
+        const group_wide values = {EACH(NORMALIZED, x + j)};
+        EACH(STORE_WIDE, y + j);
     }
 }
 

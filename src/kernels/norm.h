@@ -1,6 +1,6 @@
-/* kernels/norm.h: LayerNorm in plain C: what lanes.h does for rows of whole lanes, for rows of any length. Sixteen lanes
- * in double precision, so that a row's result is rounded once. The products before it decide the error of a layer; this
- * keeps the norm from adding to it.
+/* kernels/norm.h: LayerNorm in plain C: what lanes.h does for rows of whole lanes, for rows of any length. Sixteen
+ * lanes in double precision, so that a row's result is rounded once. The products before it decide the error of a
+ * layer; this keeps the norm from adding to it.
  */
 #ifndef BERT_KERNELS_NORM_H
 #define BERT_KERNELS_NORM_H

@@ -170,6 +170,9 @@ static void check_side_by_side(const bert_kernels *kernels, size_t n) {
     for (size_t i = 0; i < ROWS; i++)
         bert_kernels_ref.layer_norm(expected + i * ld, ld, x + i * ld, ld, gamma, beta, 1e-12f, 1, n);
     check_row(kernels, "layer_norm of rows", y, expected, all);
+    memcpy(y, x, all * sizeof *y);
+    kernels->layer_norm(y, ld, y, ld, gamma, beta, 1e-12f, ROWS, n);
+    check_row(kernels, "layer_norm of rows in place", y, expected, all);
     free(x), free(y), free(expected), free(gamma), free(beta);
 }
 

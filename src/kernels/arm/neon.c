@@ -168,9 +168,6 @@ typedef struct wide {
     float64x2_t v[8];
 } wide;
 #define WIDE static inline __attribute__((always_inline)) wide
-#define ALL_EIGHT(operation)                                                                                          \
-    (wide){{operation(x.v[0], y.v[0]), operation(x.v[1], y.v[1]), operation(x.v[2], y.v[2]), operation(x.v[3], y.v[3]), \
-            operation(x.v[4], y.v[4]), operation(x.v[5], y.v[5]), operation(x.v[6], y.v[6]), operation(x.v[7], y.v[7])}}
 WIDE wide_set(double value) {
     const float64x2_t x = vdupq_n_f64(value);
     return (wide){{x, x, x, x, x, x, x, x}};
@@ -183,9 +180,14 @@ WIDE wide_load(const float *p) {
 static inline void wide_store(float *p, wide all) {
     for (size_t i = 0; i < 8; i++) vst1_f32(p + 2 * i, vcvt_f32_f64(all.v[i]));
 }
-WIDE wide_add(wide x, wide y) { return ALL_EIGHT(vaddq_f64); }
-WIDE wide_sub(wide x, wide y) { return ALL_EIGHT(vsubq_f64); }
-WIDE wide_mul(wide x, wide y) { return ALL_EIGHT(vmulq_f64); }
+#define EACH_EIGHT(name, operation)                                                \
+    WIDE name(wide x, wide y) {                                                    \
+        for (size_t i = 0; i < 8; i++) x.v[i] = operation(x.v[i], y.v[i]);         \
+        return x;                                                                  \
+    }
+EACH_EIGHT(wide_add, vaddq_f64)
+EACH_EIGHT(wide_sub, vsubq_f64)
+EACH_EIGHT(wide_mul, vmulq_f64)
 static inline double wide_fold(wide x) {
     const float64x2_t even = vaddq_f64(vaddq_f64(x.v[0], x.v[4]), vaddq_f64(x.v[2], x.v[6]));
     const float64x2_t odd = vaddq_f64(vaddq_f64(x.v[1], x.v[5]), vaddq_f64(x.v[3], x.v[7]));

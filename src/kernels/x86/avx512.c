@@ -1,4 +1,7 @@
-/* kernels/x86/avx512.c: AVX-512 F, DQ, BW, VL. Tiles of 9 rows x 48 columns: 27 sums in 32 registers. */
+/* kernels/x86/avx512.c: AVX-512 F, DQ, BW, VL. Tiles of 9 rows x 48 columns: 27 sums in 32 registers. Alone on its core
+ * 12 x 32 is as fast. But a hyperthread beside it takes half of the decoder, and then what counts is how few
+ * instructions a product takes: here 39 for 27, there 38 for 24.
+ */
 #include <immintrin.h>
 #include <stddef.h>
 

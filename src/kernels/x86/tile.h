@@ -1,5 +1,7 @@
 /* kernels/x86/tile.h: the register tile of AVX2 and AVX-512. The file that includes it has defined `vec`, the widest
- * register of VEC_FLOATS floats, vec_set, vec_load, vec_store, vec_add, vec_fma, vec_zero and
+ * register of VEC_FLOATS floats, vec_set, vec_load, vec_store, vec_add, vec_zero and
+ *     vec_accumulate(sum, a, b)   sum = fma(a, b, sum), written as the instruction that overwrites its sum: of the
+ *                       intrinsic compilers make others, and a copy for every tenth
  *     TILE_EACH_ROW(M)  M(0, x0, 0) M(1, x0, 1) M(2, x0, 2) M(3, x1, 0) … up to the most rows
  *     TILE_STRIDE(t)    from the weights for one register of a row to those for the next, in floats
  *
