@@ -132,13 +132,12 @@ INLINE void store_rows(float *p, size_t ld, group_rows rows, group v, size_t n) 
 /* The whole edge for one epilogue, a constant where this is inlined. */
 INLINE void finish_as(bert_epilogue epilogue, const bert_linear *linear, const float *totals, size_t ldt, size_t row,
                       size_t rows, size_t col, size_t cols) {
-    for (size_t j = 0; j < cols; j += 16) {
-        const size_t n = cols - j;
-        const group bias = group_of(linear->bias ? load_up_to(linear->bias + col + j, n, 0.0f) : lanes_set(0.0f));
-        for (size_t i = 0; i < rows; i += GROUP) {
-            const group_rows from = rows_from(i, rows - 1), to = rows_from(row + i, row + rows - 1);
+    for (size_t i = 0; i < rows; i += GROUP) {
+        const group_rows from = rows_from(i, rows - 1), to = rows_from(row + i, row + rows - 1);
+        for (size_t j = 0; j < cols; j += 16) {
+            const size_t n = cols - j;
             group v = load_rows(totals + j, ldt, from, n, 0.0f);
-            if (linear->bias) v = group_add(v, bias);
+            if (linear->bias) v = group_add(v, group_of(load_up_to(linear->bias + col + j, n, 0.0f)));
             v = epilogue_group(epilogue, v);
             if (linear->residual)
                 v = group_add(v, load_rows(linear->residual + col + j, linear->ldr, to, n, 0.0f));
