@@ -6,7 +6,7 @@
 
 enum { LINE = 16 };
 /* Matrices come as their owner keeps them, so each item packs as many rows as the widest kernels take together. */
-enum { ITEM_PANELS = 2, ITEM_COLUMNS = ITEM_PANELS * BERT_PANEL, ITEM_ROWS = 16 };
+enum { ITEM_COLUMNS = BERT_TILE_PANELS * BERT_PANEL, ITEM_ROWS = 12 };
 
 typedef struct projection_job {
     const bert_compute *compute;

@@ -29,7 +29,9 @@ static size_t panels_per_item(const bert_pass *pass, const bert_linear *l, size_
     size_t step = flops < ITEM_FLOPS / panels ? panels : ITEM_FLOPS / flops;
     if (slots > 1 && step > items_of(panels, 2 * slots)) step = items_of(panels, 2 * slots);
     if (step < ITEM_PANELS && panels > slots * ITEM_PANELS) step = ITEM_PANELS;
-    return bert_round_up(step ? step : 1, 3); /* the widest kernels take three panels together */
+    if (!step) step = 1;
+    const size_t whole = bert_round_up(step, BERT_TILE_PANELS);
+    return blocks * items_of(panels, whole) < slots ? step : whole; /* no worker idles for the sake of whole tiles */
 }
 
 /* The columns of y that rows [first, first + n) of the weights give, with those rows straight from the file. */

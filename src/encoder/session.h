@@ -72,8 +72,8 @@ BERT_MUST_USE bert_status bert_pass_parallel(bert_pass *pass, size_t items, bert
 
 float *bert_pass_scratch(const bert_pass *pass, int slot);
 
-/* Matrix rows that a pass from the file reads at once: three panels, which the widest kernels take together. */
-enum { BERT_FILE_ROWS = 3 * BERT_PANEL };
+/* Matrix rows that a pass from the file reads at once. */
+enum { BERT_FILE_ROWS = BERT_TILE_PANELS * BERT_PANEL };
 
 /* y[t, N] = epilogue(x[t, K] · Wᵀ + bias) + residual, with our kernels or the model's GEMM hook. `linear` says t, y, x
  * and what else it needs of residual, epilogue and strides; a stride of 0 is that of dense rows. */

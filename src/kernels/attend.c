@@ -8,7 +8,9 @@
 #include "kernels/mask.h"
 #include "kernels/table.h"
 
-enum { QUERY_ROWS = 24 }; /* a multiple of every table's tile; their scores stay in L2 up to long texts */
+/* Full tiles of 6 and nearly full ones of 9; their scores stay in L2 up to long texts. Where a block ends decides which
+ * keys are left out behind it, and so the sign of a zero (docs/numerics.md): part of the contract. */
+enum { QUERY_ROWS = 24 };
 
 static size_t padded(size_t n) {
     return bert_panels(n) * BERT_PANEL;
@@ -115,8 +117,8 @@ static void read_weights(const bert_attend *attend, attend_work *work, size_t ro
     work->ld_weights = attend->tk;
 }
 
-/* Whether scores become numbers of their own: somebody keeps them, or a mask comes between. Else softmax scales as it
- * reads; the rounding is the same. */
+/* Whether scores become numbers of their own: somebody keeps them, a mask comes between, or the factor would turn the
+ * −∞ that fills a row up into something else. Else softmax scales as it reads; the rounding is the same. */
 static bool scaled_apart(const bert_attend *attend) {
     return attend->scores || attend->mask || !(attend->scale > 0.0f);
 }
@@ -130,7 +132,8 @@ static void score_block(const bert_kernels *kernels, const bert_attend *attend, 
                                    .w = work->k, .ldw = attend->d * BERT_PANEL, .rows = rows,
                                    .panels = bert_panels(keys), .k = attend->d});
     if (attend->scores) read_scores(attend, work, row);
-    for (size_t i = 0; i < rows && scaled_apart(attend); i++)
+    if (!scaled_apart(attend)) return;
+    for (size_t i = 0; i < rows; i++)
         kernels->scale(work->scores + i * work->ld_scores, dots + i * ld, attend->scale, keys);
 }
 

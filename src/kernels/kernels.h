@@ -44,10 +44,11 @@ typedef struct bert_linear {
 } bert_linear;
 /* Rows whose x stays in the cache while all panels pass by: who divides T should divide it into such blocks. */
 enum { BERT_ROW_BLOCK = 144 };
+/* Panels that the widest kernels (AVX-512) take together: who divides N should divide it by them. */
+enum { BERT_TILE_PANELS = 3 };
 /* Floats of scratch (64-byte aligned) that one call needs. */
 size_t bert_linear_scratch(const bert_kernels *kernels, const bert_linear *linear);
-/* Computes the columns of panels [first, last) for all T rows. Calls on disjoint panels may run side by side. Fastest
- * if their number divides by three, as many as AVX-512 takes together. */
+/* Computes the columns of panels [first, last) for all T rows. Calls on disjoint panels may run side by side. */
 void bert_linear_run(const bert_kernels *kernels, const bert_linear *linear, size_t first, size_t last,
                      float *scratch);
 /* The edge alone, for products that came from elsewhere (the GEMM hook): y = epilogue(y + bias) + residual on rows

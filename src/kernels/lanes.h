@@ -9,7 +9,7 @@
  *     wide_set(x)  wide_load(p): from floats  wide_store(p, v): as floats  wide_add  wide_sub  wide_mul
  *     wide_fold(v): the tree's sum
  * The operations and their order are those of scalar.h, ref.c and norm.h. Tails go through the same code with a fill
- * that changes nothing.
+ * that changes nothing; only LayerNorm's, which lanes of doubles do not load in part, are norm.h's.
  */
 #include <math.h>
 
@@ -175,7 +175,8 @@ INLINE group quotient(group a, group minus_b, group reciprocal) {
     return group_fma(group_fma(q, minus_b, a), reciprocal, q);
 }
 
-/* Rows side by side: the maximum, the sum and its reciprocal of one are long waits. */
+/* Rows side by side: the maximum, the sum and its reciprocal of one are long waits. A row alone is computed GROUP
+ * times; only heads have such, and their products cost far more. */
 INLINE void softmax_rows(float *y, size_t ldy, const float *x, size_t ldx, group_rows rows, float factor, size_t n) {
     const group scale = group_set(factor);
     group max = group_set(-INFINITY), sum = group_set(0.0f);

@@ -1,12 +1,12 @@
 /* kernels/linear.c: y = epilogue(x · Wᵀ + bias) + residual, blocked for the caches.
  *
- *     row blocks (x stays in L2)
+ *     row blocks (x stays in L2, or where that is small in L3)
  *       panels of W (a step: as many as a tile takes)
  *         pieces of K (the piece of the panels stays in L1/L2, the next one is prefetched)
  *           row tiles (registers)
  *
- * Totals live in scratch [block, 16·panels] until the last piece: that keeps them in L1, makes every tile a full
- * one whatever N is, and lets the residual be y itself.
+ * Totals live in scratch [block, 16·panels] until the last piece: that keeps them near, makes every tile a full one
+ * whatever N is, and lets the residual be y itself.
  */
 #include "kernels/blocks.h"
 #include "kernels/table.h"

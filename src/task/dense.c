@@ -6,7 +6,7 @@
 #include "base/parallel.h"
 #include "base/size.h"
 
-enum { LINE = 16, ITEM_PANELS = 32 };
+enum { LINE = 16, ITEM_PANELS = 11 * BERT_TILE_PANELS };
 
 static bert_status check_shape(const bert_stored *stored, const char *name, size_t rows, size_t cols,
                                bert_error *err) {

@@ -123,12 +123,13 @@ static void check_finish(const bert_kernels *kernels) {
 
 typedef struct test_head {
     size_t tq, tk, d;
+    float scale;
     float *q, *k, *v; /* row strides d + 1 */
     float *scores, *weights, *context;
 } test_head;
 
 static test_head new_head(size_t tq, size_t tk, size_t d, float size) {
-    test_head head = {.tq = tq, .tk = tk, .d = d};
+    test_head head = {.tq = tq, .tk = tk, .d = d, .scale = 0.3f};
     head.q = floats(tq * (d + 1)), head.k = floats(tk * (d + 1)), head.v = floats(tk * (d + 1));
     fill(head.q, tq * (d + 1), random_float);
     fill(head.k, tk * (d + 1), random_float);
@@ -142,7 +143,7 @@ static void run_head(const bert_kernels *kernels, test_head *head, unsigned keep
     head->weights = guarded(head->tq, head->tk);
     head->context = guarded(head->tq, head->d + GAP);
     bert_attend attend = {.q = head->q, .ldq = head->d + 1, .k = head->k, .ldk = head->d + 1, .v = head->v,
-                          .ldv = head->d + 1, .context = head->context, .ldc = head->d + GAP, .scale = 0.3f,
+                          .ldv = head->d + 1, .context = head->context, .ldc = head->d + GAP, .scale = head->scale,
                           .steps = BERT_ATTEND_ALL, .tq = head->tq, .tk = head->tk, .d = head->d};
     if (keep & BERT_ATTEND_SCORES) attend.scores = head->scores;
     if (keep & BERT_ATTEND_WEIGHTS) attend.weights = head->weights;
@@ -166,7 +167,7 @@ static void check_truth(const bert_kernels *kernels, const test_head *head) {
     for (size_t i = 0; i < head->tq; i++) {
         double sum = 0.0, context = 0.0;
         for (size_t j = 0; j < head->tk; j++) {
-            weight[j] = exp(0.3f * true_dot(head->q + i * (head->d + 1), head->k + j * (head->d + 1), head->d, 1));
+            weight[j] = exp((double)head->scale * true_dot(head->q + i * (head->d + 1), head->k + j * (head->d + 1), head->d, 1));
             sum += weight[j];
         }
         for (size_t j = 0; j < head->tk; j++) {
@@ -180,6 +181,7 @@ static void check_truth(const bert_kernels *kernels, const test_head *head) {
 
 static void check_head(const bert_kernels *kernels, size_t tq, size_t tk, size_t d, float size) {
     test_head head = new_head(tq, tk, d, size);
+    if (d % 2) head.scale = -head.scale; /* both ways to scale */
     run_head(&bert_kernels_ref, &head, BERT_ATTEND_SCORES | BERT_ATTEND_WEIGHTS);
     const test_head expected = head;
     if (size <= 1.0f) check_truth(kernels, &head);
@@ -221,6 +223,8 @@ void check_products(const bert_kernels *kernels) {
     check_packing(kernels);
     for (size_t t = 1; t <= 40; t++) check_layer(kernels, t, widths[t % 7], depths[t % 9]);
     for (size_t k = 1; k <= 300; k += 23) check_layer(kernels, 3, 20, k);
+    for (size_t t = 1; t <= 10; t++) /* every shape of tile */
+        for (size_t n = 16; n <= 144; n += 32) check_layer(kernels, t, n, 137);
     check_layer(kernels, 200, 50, 70);
     check_layer(kernels, 30, 24, 1700); /* several pieces of K */
     check_finish(kernels);

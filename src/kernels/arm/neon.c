@@ -163,7 +163,7 @@ static inline float lanes_fold_greater(lanes v) {
     return vgetq_lane_f32(greater(vextq_f32(two, two, 1), two), 0);
 }
 
-/* Sixteen doubles are eight registers. */
+/* Sixteen doubles are eight registers; unrolled, an array of them is no array any more. */
 typedef struct wide {
     float64x2_t v[8];
 } wide;
@@ -180,14 +180,15 @@ WIDE wide_load(const float *p) {
 static inline void wide_store(float *p, wide all) {
     for (size_t i = 0; i < 8; i++) vst1_f32(p + 2 * i, vcvt_f32_f64(all.v[i]));
 }
-#define EACH_EIGHT(name, operation)                                                \
+#define WIDE_OPERATION(name, operation)                                            \
     WIDE name(wide x, wide y) {                                                    \
+        _Pragma("GCC unroll 8")                                                    \
         for (size_t i = 0; i < 8; i++) x.v[i] = operation(x.v[i], y.v[i]);         \
         return x;                                                                  \
     }
-EACH_EIGHT(wide_add, vaddq_f64)
-EACH_EIGHT(wide_sub, vsubq_f64)
-EACH_EIGHT(wide_mul, vmulq_f64)
+WIDE_OPERATION(wide_add, vaddq_f64)
+WIDE_OPERATION(wide_sub, vsubq_f64)
+WIDE_OPERATION(wide_mul, vmulq_f64)
 static inline double wide_fold(wide x) {
     const float64x2_t even = vaddq_f64(vaddq_f64(x.v[0], x.v[4]), vaddq_f64(x.v[2], x.v[6]));
     const float64x2_t odd = vaddq_f64(vaddq_f64(x.v[1], x.v[5]), vaddq_f64(x.v[3], x.v[7]));

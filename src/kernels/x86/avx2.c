@@ -15,7 +15,7 @@ typedef __m256 vec;
 #define TILE_EACH_ROW(M) M(0, x0, 0) M(1, x0, 1) M(2, x0, 2) M(3, x1, 0) M(4, x1, 1) M(5, x1, 2)
 #include "kernels/x86/tile.h"
 
-#define TILE_FUNCTION(n) static void tile_##n##x16(const bert_tile *tile) { tile_body(tile, n, 2, 1); }
+#define TILE_FUNCTION(n) static void tile_##n##x16(const bert_tile *tile) { tile_body(tile, n, 2); }
 TILE_FUNCTION(1)
 TILE_FUNCTION(2)
 TILE_FUNCTION(3)

@@ -19,10 +19,10 @@ typedef __m512 vec;
     M(0, x0, 0) M(1, x0, 1) M(2, x0, 2) M(3, x1, 0) M(4, x1, 1) M(5, x1, 2) M(6, x2, 0) M(7, x2, 1) M(8, x2, 2)
 #include "kernels/x86/tile.h"
 
-#define TILE_FUNCTIONS(n)                                                          \
-    static void tile_##n##x16(const bert_tile *tile) { tile_body(tile, n, 1, 1); } \
-    static void tile_##n##x32(const bert_tile *tile) { tile_body(tile, n, 2, 2); } \
-    static void tile_##n##x48(const bert_tile *tile) { tile_body(tile, n, 3, 3); }
+#define TILE_FUNCTIONS(n)                                                       \
+    static void tile_##n##x16(const bert_tile *tile) { tile_body(tile, n, 1); } \
+    static void tile_##n##x32(const bert_tile *tile) { tile_body(tile, n, 2); } \
+    static void tile_##n##x48(const bert_tile *tile) { tile_body(tile, n, 3); }
 TILE_FUNCTIONS(1)
 TILE_FUNCTIONS(2)
 TILE_FUNCTIONS(3)
@@ -35,8 +35,8 @@ TILE_FUNCTIONS(9)
 
 static void tile(const bert_tile *tile) {
 #define TILES(n) {tile_##n##x16, tile_##n##x32, tile_##n##x48}
-    static void (*const by_shape[9][3])(const bert_tile *) = {TILES(1), TILES(2), TILES(3), TILES(4), TILES(5),
-                                                              TILES(6), TILES(7), TILES(8), TILES(9)};
+    static void (*const by_shape[9][BERT_TILE_PANELS])(const bert_tile *) = {
+        TILES(1), TILES(2), TILES(3), TILES(4), TILES(5), TILES(6), TILES(7), TILES(8), TILES(9)};
     by_shape[tile->rows - 1][tile->panels - 1](tile);
 }
 
@@ -114,4 +114,4 @@ static inline double wide_fold(wide v) {
 #define GROUP 3
 #include "kernels/lanes.h"
 
-const bert_kernels bert_kernels_avx512 = LANES_TABLE(BERT_ISA_AVX512, "avx512", 9, 3);
+const bert_kernels bert_kernels_avx512 = LANES_TABLE(BERT_ISA_AVX512, "avx512", 9, BERT_TILE_PANELS);

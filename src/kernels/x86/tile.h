@@ -1,15 +1,15 @@
 /* kernels/x86/tile.h: the register tile of AVX2 and AVX-512. The file that includes it has defined `vec`, the widest
  * register of VEC_FLOATS floats, vec_set, vec_load, vec_store, vec_add, vec_zero and
- *     vec_accumulate(sum, a, b)   sum = fma(a, b, sum), written as the instruction that overwrites its sum: of the
- *                       intrinsic compilers make others, and a copy for every tenth
+ *     vec_accumulate(sum, a, b)   sum = fma(a, b, sum), as inline asm: with the intrinsic compilers choose the form
+ *                       that overwrites a factor, and copy registers, one move for every ten products
  *     TILE_EACH_ROW(M)  M(0, x0, 0) M(1, x0, 1) M(2, x0, 2) M(3, x1, 0) … up to the most rows
  *     TILE_STRIDE(t)    from the weights for one register of a row to those for the next, in floats
  *
  * A row has up to three registers of sums, a, b and c, side by side in the totals. All of them have names, because
- * compilers leave arrays of vectors on the stack. `rows`, `wide` (registers of a row) and `panels` are constants
- * wherever tile_body is inlined, so what belongs to others folds away. Three rows share a pointer: an x86 address
- * reaches p, p + ld and p + 2·ld, and there are only 16 registers. With that, x straight from the caller's rows is as
- * fast as x packed first.
+ * compilers leave arrays of vectors on the stack. `rows` and `registers` (of a row) are constants wherever tile_body is
+ * inlined, so what belongs to others folds away. Three rows of x share a pointer, and so do the registers' weights: an
+ * x86 address reaches p, p + ld and p + 2·ld, and there are only 16 registers for them. With that, x straight from the
+ * caller's rows is as fast as x packed first.
  */
 #include "kernels/blocks.h"
 #include "kernels/table.h"
@@ -17,24 +17,24 @@
 #define TILE_INLINE static inline __attribute__((always_inline))
 
 #define ROW_START(r, p, i) vec a##r = vec_zero(), b##r = a##r, c##r = a##r;
-#define ROW_STEP(r, p, i)                                          \
-    if (r < rows) {                                                \
-        const vec x = vec_set(p[i * ldx + step]);                  \
-        vec_accumulate(a##r, x, wa);                               \
-        if (wide > 1) vec_accumulate(b##r, x, wb);                 \
-        if (wide > 2) vec_accumulate(c##r, x, wc);                 \
+#define ROW_STEP(r, p, i)                                                             \
+    if (r < rows) {                                                                   \
+        const vec x = vec_set(p[i * ldx + step]);                                     \
+        vec_accumulate(a##r, x, wa);                                                  \
+        if (registers > 1) vec_accumulate(b##r, x, wb);                               \
+        if (registers > 2) vec_accumulate(c##r, x, wc);                               \
     }
-#define ROW_TOTAL(r, p, i)                                                        \
-    if (r < rows) {                                                               \
-        float *total = tile->totals + r * tile->ldt;                              \
-        add_to_total(total, a##r, resume);                                        \
-        if (wide > 1) add_to_total(total + VEC_FLOATS, b##r, resume);             \
-        if (wide > 2) add_to_total(total + 2 * VEC_FLOATS, c##r, resume);         \
+#define ROW_TOTAL(r, p, i)                                                            \
+    if (r < rows) {                                                                   \
+        float *total = tile->totals + r * tile->ldt;                                  \
+        add_to_total(total, a##r, resume);                                            \
+        if (registers > 1) add_to_total(total + VEC_FLOATS, b##r, resume);            \
+        if (registers > 2) add_to_total(total + 2 * VEC_FLOATS, c##r, resume);        \
     }
-#define TILE_STEP()                                                               \
-    const vec wa = vec_load(w + step * BERT_PANEL);                               \
-    const vec wb = wide > 1 ? vec_load(w + ldw + step * BERT_PANEL) : wa;         \
-    const vec wc = wide > 2 ? vec_load(w + 2 * ldw + step * BERT_PANEL) : wa;     \
+#define TILE_STEP()                                                                   \
+    const vec wa = vec_load(w + step * BERT_PANEL);                                   \
+    const vec wb = registers > 1 ? vec_load(w + ldw + step * BERT_PANEL) : wa;        \
+    const vec wc = registers > 2 ? vec_load(w + 2 * ldw + step * BERT_PANEL) : wa;    \
     TILE_EACH_ROW(ROW_STEP)
 
 TILE_INLINE void add_to_total(float *total, vec sum, int resume) {
@@ -50,7 +50,7 @@ TILE_INLINE uintptr_t prefetch_ahead(const bert_tile *tile, uintptr_t ahead, siz
 }
 
 /* One chunk: each sum runs from +0 over ascending k, one fma after the other. */
-TILE_INLINE void tile_chunk(const bert_tile *tile, size_t rows, int wide, size_t panels, size_t from, size_t count,
+TILE_INLINE void tile_chunk(const bert_tile *tile, size_t rows, size_t registers, size_t from, size_t count,
                             int resume) {
     size_t ldx = tile->ldx, ldw = TILE_STRIDE(tile);
     const float *x0 = tile->x + from, *x1 = x0 + 3 * ldx, *x2 = x1 + 3 * ldx, *w = tile->w + from * BERT_PANEL;
@@ -58,7 +58,7 @@ TILE_INLINE void tile_chunk(const bert_tile *tile, size_t rows, int wide, size_t
     size_t k = 0;
     TILE_EACH_ROW(ROW_START)
     for (; k + 8 <= count; k += 8) {
-        ahead = prefetch_ahead(tile, ahead, panels);
+        ahead = prefetch_ahead(tile, ahead, registers * VEC_FLOATS / BERT_PANEL);
 #pragma GCC unroll 8
         for (size_t step = 0; step < 8; step++) {
             __asm__("" : "+r"(ldx), "+r"(ldw)); /* else gcc computes an address for every row and step, and spills */
@@ -72,7 +72,7 @@ TILE_INLINE void tile_chunk(const bert_tile *tile, size_t rows, int wide, size_t
     TILE_EACH_ROW(ROW_TOTAL)
 }
 
-TILE_INLINE void tile_body(const bert_tile *tile, size_t rows, int wide, size_t panels) {
+TILE_INLINE void tile_body(const bert_tile *tile, size_t rows, size_t registers) {
     for (size_t k = 0; k < tile->k; k += BERT_CHUNK)
-        tile_chunk(tile, rows, wide, panels, k, smaller(BERT_CHUNK, tile->k - k), k > 0 || tile->resume);
+        tile_chunk(tile, rows, registers, k, smaller(BERT_CHUNK, tile->k - k), k > 0 || tile->resume);
 }
