@@ -5,7 +5,7 @@
 #include "encoder/session.h"
 
 /* Work of one item: small enough that stopping and balancing work, large enough that handing it out costs nothing. */
-enum { ITEM_PANELS = 9, ITEM_ROWS = 12, ITEM_FLOPS = 100000000 };
+enum { ITEM_PANELS = 3 * BERT_TILE_PANELS, ITEM_ROWS = 12, ITEM_FLOPS = 100000000 };
 
 typedef struct linear_job {
     const bert_pass *pass;

@@ -18,24 +18,15 @@ static inline double norm_fold(double lane[NORM_LANES]) {
 
 static inline double norm_mean(const float *x, size_t h) {
     double lane[NORM_LANES] = {0};
-    size_t i = 0;
-    for (; i + NORM_LANES <= h; i += NORM_LANES)
-        for (size_t j = 0; j < NORM_LANES; j++) lane[j] += (double)x[i + j];
-    for (size_t j = 0; i + j < h; j++) lane[j] += (double)x[i + j];
+    for (size_t i = 0; i < h; i++) lane[i % NORM_LANES] += (double)x[i];
     return norm_fold(lane) / (double)h;
 }
 
 static inline double norm_variance(const float *x, double mean, size_t h) {
     double lane[NORM_LANES] = {0};
-    size_t i = 0;
-    for (; i + NORM_LANES <= h; i += NORM_LANES)
-        for (size_t j = 0; j < NORM_LANES; j++) {
-            const double d = (double)x[i + j] - mean;
-            lane[j] += d * d;
-        }
-    for (size_t j = 0; i + j < h; j++) {
-        const double d = (double)x[i + j] - mean;
-        lane[j] += d * d;
+    for (size_t i = 0; i < h; i++) {
+        const double d = (double)x[i] - mean;
+        lane[i % NORM_LANES] += d * d;
     }
     return norm_fold(lane) / (double)h;
 }

@@ -167,7 +167,8 @@ static void check_truth(const bert_kernels *kernels, const test_head *head) {
     for (size_t i = 0; i < head->tq; i++) {
         double sum = 0.0, context = 0.0;
         for (size_t j = 0; j < head->tk; j++) {
-            weight[j] = exp((double)head->scale * true_dot(head->q + i * (head->d + 1), head->k + j * (head->d + 1), head->d, 1));
+            const float *q = head->q + i * (head->d + 1), *k = head->k + j * (head->d + 1);
+            weight[j] = exp((double)head->scale * true_dot(q, k, head->d, 1));
             sum += weight[j];
         }
         for (size_t j = 0; j < head->tk; j++) {

@@ -174,10 +174,12 @@ WIDE wide_set(double value) {
 }
 WIDE wide_load(const float *p) {
     wide all;
+#pragma GCC unroll 8
     for (size_t i = 0; i < 8; i++) all.v[i] = vcvt_f64_f32(vld1_f32(p + 2 * i));
     return all;
 }
 static inline void wide_store(float *p, wide all) {
+#pragma GCC unroll 8
     for (size_t i = 0; i < 8; i++) vst1_f32(p + 2 * i, vcvt_f32_f64(all.v[i]));
 }
 #define WIDE_OPERATION(name, operation)                                            \
