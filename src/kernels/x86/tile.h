@@ -2,14 +2,17 @@
  * register of VEC_FLOATS floats, vec_set, vec_load, vec_store, vec_add, vec_zero and
  *     vec_accumulate(sum, a, b)   sum = fma(a, b, sum), as inline asm: with the intrinsic compilers choose the form
  *                       that overwrites a factor, and copy registers, one move for every ten products
- *     TILE_EACH_ROW(M)  M(0, x0, 0) M(1, x0, 1) M(2, x0, 2) M(3, x1, 0) … up to the most rows
+ *     vec_accumulate_at(sum, x, b)   the same with the float x in memory for every lane of a
+ *     TILE_EACH_ROW(M)  M(0, x0, 0) M(1, x0, 1) M(2, x1, 0) M(3, x1, 1) … up to the most rows: row r is row i of those
+ *                       that begin at p
  *     TILE_STRIDE(t)    from the weights for one register of a row to those for the next, in floats
  *
  * A row has up to three registers of sums, a, b and c, side by side in the totals. All of them have names, because
  * compilers leave arrays of vectors on the stack. `rows` and `registers` (of a row) are constants wherever tile_body is
- * inlined, so what belongs to others folds away. Three rows of x share a pointer, and so do the registers' weights: an
- * x86 address reaches p, p + ld and p + 2·ld, and there are only 16 registers for them. With that, x straight from the
- * caller's rows is as fast as x packed first.
+ * inlined, so what belongs to others folds away. Two or three rows of x share a pointer, and so do the registers'
+ * weights: an x86 address reaches p, p + ld and p + 2·ld, and there are only 16 registers for them. With that, x straight
+ * from the caller's rows is as fast as x packed first. The row at p itself is multiplied from memory: an instruction
+ * less where an address has no index. To do so with all rows would take more loads than there are.
  */
 #include "kernels/blocks.h"
 #include "kernels/table.h"
@@ -18,7 +21,11 @@
 
 #define ROW_START(r, p, i) vec a##r = vec_zero(), b##r = a##r, c##r = a##r;
 #define ROW_STEP(r, p, i)                                                             \
-    if (r < rows) {                                                                   \
+    if (r < rows && i == 0) {                                                         \
+        vec_accumulate_at(a##r, p[step], wa);                                         \
+        if (registers > 1) vec_accumulate_at(b##r, p[step], wb);                      \
+        if (registers > 2) vec_accumulate_at(c##r, p[step], wc);                      \
+    } else if (r < rows) {                                                            \
         const vec x = vec_set(p[i * ldx + step]);                                     \
         vec_accumulate(a##r, x, wa);                                                  \
         if (registers > 1) vec_accumulate(b##r, x, wb);                               \
@@ -42,10 +49,10 @@ TILE_INLINE void add_to_total(float *total, vec sum, int resume) {
 }
 
 /* Into L2: there it waits out of the way of the piece in use. What is left to ask for begins behind it. */
-TILE_INLINE uintptr_t prefetch_ahead(const bert_tile *tile, uintptr_t ahead, size_t panels) {
-    for (unsigned lines = tile->lines; lines > 0; lines--, ahead += 64)
+TILE_INLINE uintptr_t prefetch_ahead(uintptr_t ahead, unsigned lines, size_t ldw, size_t panels) {
+    for (; lines > 0; lines--, ahead += 64)
         for (size_t panel = 0; panel < panels; panel++)
-            __builtin_prefetch((const void *)(ahead + panel * tile->ldw * sizeof(float)), 0, 2);
+            __builtin_prefetch((const void *)(ahead + panel * ldw * sizeof(float)), 0, 2);
     return ahead;
 }
 
@@ -53,20 +60,20 @@ TILE_INLINE uintptr_t prefetch_ahead(const bert_tile *tile, uintptr_t ahead, siz
 TILE_INLINE void tile_chunk(const bert_tile *tile, size_t rows, size_t registers, size_t from, size_t count,
                             int resume) {
     size_t ldx = tile->ldx, ldw = TILE_STRIDE(tile);
-    const float *x0 = tile->x + from, *x1 = x0 + 3 * ldx, *x2 = x1 + 3 * ldx, *w = tile->w + from * BERT_PANEL;
+    const float *x0 = tile->x + from, *x1 = x0 + 2 * ldx, *x2 = x1 + 2 * ldx, *x3 = x2 + 2 * ldx;
+    const float *w = tile->w + from * BERT_PANEL, *const end = x0 + count / 8 * 8;
     uintptr_t ahead = tile->ahead + from / 8 * tile->lines * 64;
-    size_t k = 0;
     TILE_EACH_ROW(ROW_START)
-    for (; k + 8 <= count; k += 8) {
-        ahead = prefetch_ahead(tile, ahead, registers * VEC_FLOATS / BERT_PANEL);
+    while (x0 < end) {
+        ahead = prefetch_ahead(ahead, tile->lines, ldw, registers * VEC_FLOATS / BERT_PANEL);
 #pragma GCC unroll 8
         for (size_t step = 0; step < 8; step++) {
             __asm__("" : "+r"(ldx), "+r"(ldw)); /* else gcc computes an address for every row and step, and spills */
             TILE_STEP()
         }
-        x0 += 8, x1 += 8, x2 += 8, w += 8 * BERT_PANEL;
+        x0 += 8, x1 += 8, x2 += 8, x3 += 8, w += 8 * BERT_PANEL;
     }
-    for (size_t step = 0; step < count - k; step++) {
+    for (size_t step = 0; step < count % 8; step++) {
         TILE_STEP()
     }
     TILE_EACH_ROW(ROW_TOTAL)
