@@ -2,7 +2,7 @@
  *
  *     row blocks (x stays in L2, or where that is small in L3)
  *       panels of W (a step: as many as a tile takes)
- *         pieces of K (the piece of the panels stays in L1/L2, the next one is prefetched)
+ *         pieces of K (the piece of the panels stays in L1, the next one is prefetched)
  *           row tiles (registers)
  *
  * Totals live in scratch [block, 16·panels] until the last piece: that keeps them near, makes every tile a full one
@@ -11,11 +11,12 @@
 #include "kernels/blocks.h"
 #include "kernels/table.h"
 
-enum {
-    PIECE = 768,     /* terms of K per piece: 48 KiB a panel. A multiple of BERT_CHUNK */
-    LINE = 64        /* bytes */
-};
-static_assert(PIECE % BERT_CHUNK == 0, "a piece must begin where a chunk begins");
+enum { LINE = 64 /* bytes */ };
+
+/* Terms of K per piece: as many chunks as take 24 KiB in all panels of a tile, which L1 holds beside x. */
+static size_t piece_of(const bert_kernels *kernels) {
+    return BERT_TILE_PANELS / kernels->panels * BERT_CHUNK;
+}
 
 /* In 8 steps of k a tile reads 8 lines of a panel; that many of the next piece have to be prefetched meanwhile by all
  * row tiles together, so each takes its share, rounded up. A single row only streams through the weights, which the
@@ -64,13 +65,14 @@ static void run_panels(const bert_kernels *kernels, const bert_linear *linear, s
     const edge e = {.linear = linear, .row = row, .col = col, .cols = smaller(ldt, linear->n - col)};
     const float *w = linear->w + panel * ldw;
     const unsigned lines = lines_per_step(rows, parts_of(rows, kernels->rows));
-    for (size_t k = 0; k < linear->k; k += PIECE) {
-        const int last = linear->k - k <= PIECE;
-        const size_t next = last ? panels * ldw : (k + PIECE) * BERT_PANEL;
+    const size_t piece = piece_of(kernels);
+    for (size_t k = 0; k < linear->k; k += piece) {
+        const int last = linear->k - k <= piece;
+        const size_t next = last ? panels * ldw : (k + piece) * BERT_PANEL;
         run_piece(kernels,
                   (bert_tile){.totals = totals, .ldt = ldt, .x = linear->x + row * linear->ldx + k, .ldx = linear->ldx,
                               .w = w + k * BERT_PANEL, .ldw = ldw, .panels = panels,
-                              .k = smaller(PIECE, linear->k - k), .resume = k > 0,
+                              .k = smaller(piece, linear->k - k), .resume = k > 0,
                               .ahead = (uintptr_t)w + next * sizeof *w, .lines = lines},
                   rows, &e, last);
     }
