@@ -11,7 +11,7 @@ typedef __m256 vec;
 #define vec_store(p, v) _mm256_storeu_ps(p, v)
 #define vec_add(a, b) _mm256_add_ps(a, b)
 #define vec_accumulate(sum, a, b) __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b))
-#define vec_accumulate_at(sum, x, b) vec_accumulate(sum, vec_set(x), b) /* one load: compilers see it is the same */
+#define vec_accumulate_at(sum, x, b) vec_accumulate(sum, vec_set(x), b) /* compilers load x once for all */
 #define TILE_STRIDE(t) VEC_FLOATS
 #define TILE_EACH_ROW(M) M(0, x0, 0) M(1, x0, 1) M(2, x1, 0) M(3, x1, 1) M(4, x2, 0) M(5, x2, 1)
 #include "kernels/x86/tile.h"

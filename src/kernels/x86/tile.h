@@ -3,16 +3,16 @@
  *     vec_accumulate(sum, a, b)   sum = fma(a, b, sum), as inline asm: with the intrinsic compilers choose the form
  *                       that overwrites a factor, and copy registers, one move for every ten products
  *     vec_accumulate_at(sum, x, b)   the same with the float x in memory for every lane of a
- *     TILE_EACH_ROW(M)  M(0, x0, 0) M(1, x0, 1) M(2, x1, 0) M(3, x1, 1) … up to the most rows: row r is row i of those
- *                       that begin at p
+ *     TILE_EACH_ROW(M)  M(0, x0, 0) M(1, x0, 1) M(2, x1, 0) M(3, x1, 1) … up to the most rows: M(r, p, i), row r is
+ *                       the i-th of those that begin at p
  *     TILE_STRIDE(t)    from the weights for one register of a row to those for the next, in floats
  *
  * A row has up to three registers of sums, a, b and c, side by side in the totals. All of them have names, because
  * compilers leave arrays of vectors on the stack. `rows` and `registers` (of a row) are constants wherever tile_body is
  * inlined, so what belongs to others folds away. Two or three rows of x share a pointer, and so do the registers'
- * weights: an x86 address reaches p, p + ld and p + 2·ld, and there are only 16 registers for them. With that, x straight
- * from the caller's rows is as fast as x packed first. The row at p itself is multiplied from memory: an instruction
- * less where an address has no index. To do so with all rows would take more loads than there are.
+ * weights: an x86 address reaches p, p + ld and p + 2·ld, and there are only 16 registers for them. With that, x
+ * straight from the caller's rows is as fast as x packed first. The row at p itself is multiplied from memory: an
+ * instruction less, where an address has no index. All rows so would take more loads than a cycle has.
  */
 #include "kernels/blocks.h"
 #include "kernels/table.h"
