@@ -76,7 +76,7 @@ static bert_status linear_item(void *arg, size_t item, int slot, bert_error *err
     const linear_job *j = arg;
     const size_t panels = bert_panels(j->linear.n), steps = items_of(panels, j->step);
     const size_t block = item / steps, step = item % steps, t = j->linear.t;
-    const bert_linear part = rows_of(&j->linear, t * block / j->blocks, t * (block + 1) / j->blocks);
+    const bert_linear part = rows_of(&j->linear, bert_row_block(t, block), bert_row_block(t, block + 1));
     (void)err;
     bert_linear_run(j->pass->session->kernels, &part, step * j->step, end_of(step, j->step, panels),
                     bert_pass_scratch(j->pass, slot));
@@ -116,7 +116,7 @@ bert_status bert_pass_linear(bert_pass *pass, const bert_param *w, const bert_pa
         gemm->multiply(gemm->user, l->y, l->ldy, l->x, l->ldx, w->data, l->k, l->t, l->n, l->k);
         return finish(pass, &j, err);
     }
-    j.blocks = pass->packed && l->t ? items_of(l->t, BERT_ROW_BLOCK) : 1;
+    j.blocks = pass->packed && l->t ? bert_row_blocks(l->t) : 1;
     j.step = panels_per_item(pass, l, j.blocks);
     return bert_pass_parallel(pass, j.blocks * items_of(bert_panels(l->n), j.step),
                               pass->packed ? linear_item : file_item, &j, err);

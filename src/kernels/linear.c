@@ -11,7 +11,11 @@
 #include "kernels/blocks.h"
 #include "kernels/table.h"
 
-enum { LINE = 64 /* bytes */ };
+enum {
+    ROW_BLOCK = 144, /* rows at most */
+    FULL_TILES = 18, /* rows that are full tiles of 9 and of 6, AVX-512's and the others' */
+    LINE = 64        /* bytes */
+};
 
 /* Terms of K per piece: as many chunks as take 24 KiB in all panels of a tile, which L1 holds beside x. */
 static size_t piece_of(const bert_kernels *kernels) {
@@ -78,21 +82,26 @@ static void run_panels(const bert_kernels *kernels, const bert_linear *linear, s
     }
 }
 
+size_t bert_row_blocks(size_t t) {
+    return parts_of(t, ROW_BLOCK);
+}
+
+size_t bert_row_block(size_t t, size_t block) {
+    return smaller(t, parts_of(t, FULL_TILES) * block / bert_row_blocks(t) * FULL_TILES);
+}
+
 size_t bert_linear_scratch(const bert_kernels *kernels, const bert_linear *linear) {
-    return smaller(linear->t, BERT_ROW_BLOCK) * kernels->panels * BERT_PANEL;
+    return smaller(linear->t, ROW_BLOCK) * kernels->panels * BERT_PANEL;
 }
 
 void bert_linear_run(const bert_kernels *kernels, const bert_linear *linear, size_t first, size_t last,
                      float *scratch) {
-    const size_t blocks = parts_of(linear->t, BERT_ROW_BLOCK);
-    size_t row = 0;
-    for (size_t block = 0; block < blocks; block++) {
-        const size_t rows = part_size(linear->t, blocks, block);
+    for (size_t block = 0; block < bert_row_blocks(linear->t); block++) {
+        const size_t row = bert_row_block(linear->t, block), rows = bert_row_block(linear->t, block + 1) - row;
         for (size_t panel = first, panels; panel < last; panel += panels) {
             panels = panels_of_tile(last - panel, kernels->panels);
             run_panels(kernels, linear, row, rows, panel, panels, scratch);
         }
-        row += rows;
     }
 }
 
