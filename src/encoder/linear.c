@@ -11,8 +11,7 @@ typedef struct linear_job {
     const bert_pass *pass;
     const bert_param *weights;
     bert_linear linear;
-    size_t blocks; /* into which the rows are divided */
-    size_t step;   /* panels of an item, or rows */
+    size_t step; /* panels of an item, or rows */
 } linear_job;
 
 static size_t items_of(size_t n, size_t step) { return (n + step - 1) / step; }
@@ -76,7 +75,7 @@ static bert_status linear_item(void *arg, size_t item, int slot, bert_error *err
     const linear_job *j = arg;
     const size_t panels = bert_panels(j->linear.n), steps = items_of(panels, j->step);
     const size_t block = item / steps, step = item % steps, t = j->linear.t;
-    const bert_linear part = rows_of(&j->linear, bert_row_block(t, block), bert_row_block(t, block + 1));
+    const bert_linear part = rows_of(&j->linear, bert_row_block_start(t, block), bert_row_block_start(t, block + 1));
     (void)err;
     bert_linear_run(j->pass->session->kernels, &part, step * j->step, end_of(step, j->step, panels),
                     bert_pass_scratch(j->pass, slot));
@@ -106,6 +105,7 @@ static bert_status finish(bert_pass *pass, linear_job *j, bert_error *err) {
 bert_status bert_pass_linear(bert_pass *pass, const bert_param *w, const bert_param *bias, bert_linear linear,
                              bert_error *err) {
     const bert_gemm *gemm = bert_model_gemm(pass->session->model);
+    if (!linear.t) return BERT_OK;
     linear.n = w->rows;
     linear.k = w->cols;
     linear.w = pass->packed ? w->data : NULL;
@@ -116,9 +116,9 @@ bert_status bert_pass_linear(bert_pass *pass, const bert_param *w, const bert_pa
         gemm->multiply(gemm->user, l->y, l->ldy, l->x, l->ldx, w->data, l->k, l->t, l->n, l->k);
         return finish(pass, &j, err);
     }
-    j.blocks = pass->packed && l->t ? bert_row_blocks(l->t) : 1;
-    j.step = panels_per_item(pass, l, j.blocks);
-    return bert_pass_parallel(pass, j.blocks * items_of(bert_panels(l->n), j.step),
+    const size_t blocks = pass->packed ? bert_row_blocks(l->t) : 1;
+    j.step = panels_per_item(pass, l, blocks);
+    return bert_pass_parallel(pass, blocks * items_of(bert_panels(l->n), j.step),
                               pass->packed ? linear_item : file_item, &j, err);
 }
 

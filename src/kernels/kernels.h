@@ -42,10 +42,10 @@ typedef struct bert_linear {
     bert_epilogue epilogue;
     size_t t, n, k;
 } bert_linear;
-/* T divided into blocks whose x stays in the cache while all panels pass by, and that are whole tiles but for the last:
- * how many, and the row where one begins. Who divides T should divide it so. Block `bert_row_blocks` begins at T. */
+/* The rows are computed in blocks whose x stays in the cache while all panels pass by; all but the last are whole
+ * tiles. Their number, 0 for T = 0, and the first row of one, T for block = number. Who divides T divides it so. */
 size_t bert_row_blocks(size_t t);
-size_t bert_row_block(size_t t, size_t block);
+size_t bert_row_block_start(size_t t, size_t block);
 /* Panels that the widest kernels (AVX-512) take together: who divides N should divide it by them. */
 enum { BERT_TILE_PANELS = 3 };
 /* Floats of scratch (64-byte aligned) that one call needs. */

@@ -16,9 +16,11 @@ enum {
     FULL_TILES = 18, /* rows that are full tiles of 9 and of 6, AVX-512's and the others' */
     LINE = 64        /* bytes */
 };
+static_assert(ROW_BLOCK % FULL_TILES == 0, "else a block could have more rows than scratch has");
 
-/* Terms of K per piece: as many chunks as take 24 KiB in all panels of a tile, which L1 holds beside x. */
+/* Terms of K per piece: as many chunks as take 24 KiB in all panels of a tile, half of L1 or a little more. */
 static size_t piece_of(const bert_kernels *kernels) {
+    assert(kernels->panels <= BERT_TILE_PANELS);
     return BERT_TILE_PANELS / kernels->panels * BERT_CHUNK;
 }
 
@@ -86,8 +88,9 @@ size_t bert_row_blocks(size_t t) {
     return parts_of(t, ROW_BLOCK);
 }
 
-size_t bert_row_block(size_t t, size_t block) {
-    return smaller(t, parts_of(t, FULL_TILES) * block / bert_row_blocks(t) * FULL_TILES);
+size_t bert_row_block_start(size_t t, size_t block) {
+    const size_t full_tiles = parts_of(t, FULL_TILES) * block / bert_row_blocks(t);
+    return smaller(t, full_tiles * FULL_TILES);
 }
 
 size_t bert_linear_scratch(const bert_kernels *kernels, const bert_linear *linear) {
@@ -97,7 +100,8 @@ size_t bert_linear_scratch(const bert_kernels *kernels, const bert_linear *linea
 void bert_linear_run(const bert_kernels *kernels, const bert_linear *linear, size_t first, size_t last,
                      float *scratch) {
     for (size_t block = 0; block < bert_row_blocks(linear->t); block++) {
-        const size_t row = bert_row_block(linear->t, block), rows = bert_row_block(linear->t, block + 1) - row;
+        const size_t row = bert_row_block_start(linear->t, block);
+        const size_t rows = bert_row_block_start(linear->t, block + 1) - row;
         for (size_t panel = first, panels; panel < last; panel += panels) {
             panels = panels_of_tile(last - panel, kernels->panels);
             run_panels(kernels, linear, row, rows, panel, panels, scratch);

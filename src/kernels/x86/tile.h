@@ -2,7 +2,7 @@
  * register of VEC_FLOATS floats, vec_set, vec_load, vec_store, vec_add, vec_zero and
  *     vec_accumulate(sum, a, b)   sum = fma(a, b, sum), as inline asm: with the intrinsic compilers choose the form
  *                       that overwrites a factor, and copy registers, one move for every ten products
- *     vec_accumulate_at(sum, x, b)   the same with the float x in memory for every lane of a
+ *     vec_accumulate_at(sum, x, b)   sum = fma(x in every lane, b, sum), with a float x in memory
  *     TILE_EACH_ROW(M)  M(0, x0, 0) M(1, x0, 1) M(2, x1, 0) M(3, x1, 1) … up to the most rows: M(r, p, i), row r is
  *                       the i-th of those that begin at p
  *     TILE_STRIDE(t)    from the weights for one register of a row to those for the next, in floats
@@ -11,8 +11,9 @@
  * compilers leave arrays of vectors on the stack. `rows` and `registers` (of a row) are constants wherever tile_body is
  * inlined, so what belongs to others folds away. Two or three rows of x share a pointer, and so do the registers'
  * weights: an x86 address reaches p, p + ld and p + 2·ld, and there are only 16 registers for them. With that, x
- * straight from the caller's rows is as fast as x packed first. The row at p itself is multiplied from memory: an
- * instruction less, where an address has no index. All rows so would take more loads than a cycle has.
+ * straight from the caller's rows is as fast as x packed first. AVX-512 multiplies the row at p itself from
+ * memory: an instruction less. An address with an index would cost that again, and all rows so would take more loads
+ * than a cycle has.
  */
 #include "kernels/blocks.h"
 #include "kernels/table.h"
@@ -62,10 +63,11 @@ TILE_INLINE void tile_chunk(const bert_tile *tile, size_t rows, size_t registers
     size_t ldx = tile->ldx, ldw = TILE_STRIDE(tile);
     const float *x0 = tile->x + from, *x1 = x0 + 2 * ldx, *x2 = x1 + 2 * ldx, *x3 = x2 + 2 * ldx;
     const float *w = tile->w + from * BERT_PANEL, *const end = x0 + count / 8 * 8;
+    const size_t panels = registers * VEC_FLOATS / BERT_PANEL; /* of several, ldw is the stride; of one nothing is */
     uintptr_t ahead = tile->ahead + from / 8 * tile->lines * 64;
     TILE_EACH_ROW(ROW_START)
     while (x0 < end) {
-        ahead = prefetch_ahead(ahead, tile->lines, ldw, registers * VEC_FLOATS / BERT_PANEL);
+        ahead = prefetch_ahead(ahead, tile->lines, ldw, panels);
 #pragma GCC unroll 8
         for (size_t step = 0; step < 8; step++) {
             __asm__("" : "+r"(ldx), "+r"(ldw)); /* else gcc computes an address for every row and step, and spills */
