@@ -204,6 +204,7 @@ class Stops(WithCrowd):
         for c in clients:
             self.assertEqual(server.get("/health", connection=c)[0], 200)
         server.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)  # its threads stop one by one
         clients += [server.connect() for _ in range(4)]
         for c in clients:
             c.request("GET", "/health")
