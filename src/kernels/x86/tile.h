@@ -21,16 +21,16 @@
 #define TILE_INLINE static inline __attribute__((always_inline))
 
 #define ROW_START(r, p, i) vec a##r = vec_zero(), b##r = a##r, c##r = a##r;
+#define ROW_PRODUCTS(accumulate, r, x)                                                \
+    accumulate(a##r, x, wa);                                                          \
+    if (registers > 1) accumulate(b##r, x, wb);                                       \
+    if (registers > 2) accumulate(c##r, x, wc);
 #define ROW_STEP(r, p, i)                                                             \
     if (r < rows && i == 0) {                                                         \
-        vec_accumulate_at(a##r, p[step], wa);                                         \
-        if (registers > 1) vec_accumulate_at(b##r, p[step], wb);                      \
-        if (registers > 2) vec_accumulate_at(c##r, p[step], wc);                      \
+        ROW_PRODUCTS(vec_accumulate_at, r, p[step])                                   \
     } else if (r < rows) {                                                            \
         const vec x = vec_set(p[i * ldx + step]);                                     \
-        vec_accumulate(a##r, x, wa);                                                  \
-        if (registers > 1) vec_accumulate(b##r, x, wb);                               \
-        if (registers > 2) vec_accumulate(c##r, x, wc);                               \
+        ROW_PRODUCTS(vec_accumulate, r, x)                                            \
     }
 #define ROW_TOTAL(r, p, i)                                                            \
     if (r < rows) {                                                                   \
