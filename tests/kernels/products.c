@@ -109,6 +109,19 @@ static void check_accuracy(const bert_kernels *kernels, size_t k, double bound) 
 }
 
 /* The edge alone gives what the whole layer gives. */
+/* Every row is in one block, and no block has more rows than scratch is made for. */
+static void check_blocks(const bert_kernels *kernels) {
+    for (size_t t = 1; t <= 2000; t++) {
+        const size_t most = bert_linear_scratch(kernels, &(bert_linear){.t = t}) / (kernels->panels * BERT_PANEL);
+        const size_t blocks = bert_row_blocks(t);
+        CHECK(bert_row_block_start(t, 0) == 0 && bert_row_block_start(t, blocks) == t, "T %zu: rows left out", t);
+        for (size_t i = 0; i < blocks; i++) {
+            const size_t from = bert_row_block_start(t, i), to = bert_row_block_start(t, i + 1);
+            CHECK(from < to && to - from <= most, "T %zu: block %zu is [%zu, %zu) of at most %zu", t, i, from, to, most);
+        }
+    }
+}
+
 static void check_finish(const bert_kernels *kernels) {
     test_layer layer = new_layer(5, 37, 50);
     float *y = run_layer(kernels, &layer, BERT_EPILOGUE_NONE, 0), *expected;
@@ -222,6 +235,7 @@ void check_products(const bert_kernels *kernels) {
     static const size_t widths[] = {1, 10, 16, 26, 40, 100, 312}, depths[] = {1, 7, 8, 40, 127, 128, 129, 257, 300};
     random_seed(2);
     check_packing(kernels);
+    check_blocks(kernels);
     for (size_t t = 1; t <= 40; t++) check_layer(kernels, t, widths[t % 7], depths[t % 9]);
     for (size_t k = 1; k <= 300; k += 23) check_layer(kernels, 3, 20, k);
     for (size_t t = 1; t <= 10; t++) /* every shape of tile */
