@@ -2,7 +2,7 @@
  *
  *     row blocks (x stays in L2, or where that is small in L3)
  *       panels of W (a step: as many as a tile takes)
- *         pieces of K (the piece of the panels stays in L1, the next one is prefetched)
+ *         pieces of K (one panel's stays in L1, those of several in L2; the next one is prefetched)
  *           row tiles (registers)
  *
  * Totals live in scratch [block, 16·panels] until the last piece: that keeps them near, makes every tile a full one
@@ -12,17 +12,12 @@
 #include "kernels/table.h"
 
 enum {
-    ROW_BLOCK = 144, /* rows at most */
-    FULL_TILES = 18, /* rows that are full tiles of 9 and of 6, AVX-512's and the others' */
-    LINE = 64        /* bytes */
+    ROW_BLOCK = 144,        /* rows at most */
+    FULL_TILES = 18,        /* rows that are full tiles of 9 and of 6, AVX-512's and the others' */
+    PIECE = 3 * BERT_CHUNK, /* terms of K: fewer, and totals go to L2 and back more often */
+    LINE = 64               /* bytes */
 };
 static_assert(ROW_BLOCK % FULL_TILES == 0, "else a block could have more rows than scratch has");
-
-/* Terms of K per piece: as many chunks as take 24 KiB in all panels of a tile, half of L1 or a little more. */
-static size_t piece_of(const bert_kernels *kernels) {
-    assert(kernels->panels <= BERT_TILE_PANELS);
-    return BERT_TILE_PANELS / kernels->panels * BERT_CHUNK;
-}
 
 /* In 8 steps of k a tile reads 8 lines of a panel; that many of the next piece have to be prefetched meanwhile by all
  * row tiles together, so each takes its share, rounded up. A single row only streams through the weights, which the
@@ -47,13 +42,15 @@ static void prefetch_edge(const edge *e, size_t row, size_t rows) {
         }
 }
 
-/* One piece of K for all row tiles of a block. `tile` comes with everything but its rows. The last piece has an edge,
- * which is applied tile by tile, while the sums are at hand and the next tile's products hide its stores. */
+/* One piece of K for all row tiles of a block; the first ones ask for the next piece, until all of it is on its way.
+ * `tile` comes with everything but its rows. The last piece has an edge, which is applied tile by tile, while the sums
+ * are at hand and the next tile's products hide its stores. */
 static void run_piece(const bert_kernels *kernels, bert_tile tile, size_t rows, const edge *e, int last) {
     const size_t tiles = parts_of(rows, kernels->rows);
     size_t row = 0;
     for (size_t i = 0; i < tiles; i++) {
         tile.rows = part_size(rows, tiles, i);
+        if (i * tile.lines >= 8) tile.lines = 0;
         if (last) prefetch_edge(e, row, tile.rows);
         kernels->tile(&tile);
         if (last) kernels->finish(e->linear, tile.totals, tile.ldt, e->row + row, tile.rows, e->col, e->cols);
@@ -71,14 +68,13 @@ static void run_panels(const bert_kernels *kernels, const bert_linear *linear, s
     const edge e = {.linear = linear, .row = row, .col = col, .cols = smaller(ldt, linear->n - col)};
     const float *w = linear->w + panel * ldw;
     const unsigned lines = lines_per_step(rows, parts_of(rows, kernels->rows));
-    const size_t piece = piece_of(kernels);
-    for (size_t k = 0; k < linear->k; k += piece) {
-        const int last = linear->k - k <= piece;
-        const size_t next = last ? panels * ldw : (k + piece) * BERT_PANEL;
+    for (size_t k = 0; k < linear->k; k += PIECE) {
+        const int last = linear->k - k <= PIECE;
+        const size_t next = last ? panels * ldw : (k + PIECE) * BERT_PANEL;
         run_piece(kernels,
                   (bert_tile){.totals = totals, .ldt = ldt, .x = linear->x + row * linear->ldx + k, .ldx = linear->ldx,
                               .w = w + k * BERT_PANEL, .ldw = ldw, .panels = panels,
-                              .k = smaller(piece, linear->k - k), .resume = k > 0,
+                              .k = smaller(PIECE, linear->k - k), .resume = k > 0,
                               .ahead = (uintptr_t)w + next * sizeof *w, .lines = lines},
                   rows, &e, last);
     }
