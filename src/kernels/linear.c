@@ -2,11 +2,11 @@
  *
  *     row blocks (x stays in L2, or where that is small in L3)
  *       panels of W (a step: as many as a tile takes)
- *         pieces of K (one panel's stays in L1, those of several in L2; the next one is prefetched)
+ *         pieces of K (24 KiB a panel: one stays in L1, three in L2; the next piece is prefetched)
  *           row tiles (registers)
  *
- * Totals live in scratch [block, 16·panels] until the last piece: that keeps them near, makes every tile a full one
- * whatever N is, and lets the residual be y itself.
+ * Totals live in scratch [block, 16·panels] until the last piece, or where there is but one, all tiles' in the same
+ * place: that keeps them near, makes every tile a full one whatever N is, and lets the residual be y itself.
  */
 #include "kernels/blocks.h"
 #include "kernels/table.h"
@@ -14,16 +14,19 @@
 enum {
     ROW_BLOCK = 144,        /* rows at most */
     FULL_TILES = 18,        /* rows that are full tiles of 9 and of 6, AVX-512's and the others' */
-    PIECE = 3 * BERT_CHUNK, /* terms of K: fewer, and totals go to L2 and back more often */
+    PIECE = 3 * BERT_CHUNK, /* terms of K: with fewer, totals go to L2 and back more often; with more, a panel is too
+                             * much for L1 */
+    STEP = 8,               /* terms of K between two prefetches of a tile */
     LINE = 64               /* bytes */
 };
 static_assert(ROW_BLOCK % FULL_TILES == 0, "else a block could have more rows than scratch has");
+static_assert(PIECE % BERT_CHUNK == 0, "else the bits would change");
 
-/* In 8 steps of k a tile reads 8 lines of a panel; that many of the next piece have to be prefetched meanwhile by all
- * row tiles together, so each takes its share, rounded up. A single row only streams through the weights, which the
- * hardware foresees better. */
-static unsigned lines_per_step(size_t rows, size_t tiles) {
-    return rows == 1 ? 0 : (unsigned)parts_of(8, tiles);
+/* The next piece is a line a term in each panel. The row tiles ask for it together, in each of their `steps` for a
+ * share, rounded up: the last tiles may have nothing left to ask for. A single row only streams through the weights,
+ * which the hardware foresees better. */
+static unsigned lines_per_step(size_t rows, size_t tiles, size_t steps, size_t next) {
+    return rows == 1 || steps == 0 ? 0 : (unsigned)parts_of(next, tiles * steps);
 }
 
 /* Where the results of a block of rows and a few panels go. */
@@ -42,22 +45,23 @@ static void prefetch_edge(const edge *e, size_t row, size_t rows) {
         }
 }
 
-/* One piece of K for all row tiles of a block; the first ones ask for the next piece, until all of it is on its way.
- * `tile` comes with everything but its rows. The last piece has an edge, which is applied tile by tile, while the sums
- * are at hand and the next tile's products hide its stores. */
-static void run_piece(const bert_kernels *kernels, bert_tile tile, size_t rows, const edge *e, int last) {
-    const size_t tiles = parts_of(rows, kernels->rows);
+/* One piece of K for all row tiles of a block, `next` the terms of the next one. `tile` comes with everything but its
+ * rows and lines. The last piece has an edge, which is applied tile by tile, while the sums are at hand and the next
+ * tile's products hide its stores. */
+static void run_piece(const bert_kernels *kernels, bert_tile tile, size_t rows, size_t next, const edge *e, int last) {
+    const size_t tiles = parts_of(rows, kernels->rows), steps = tile.k / STEP;
+    const unsigned lines = lines_per_step(rows, tiles, steps, next);
     size_t row = 0;
     for (size_t i = 0; i < tiles; i++) {
         tile.rows = part_size(rows, tiles, i);
-        if (i * tile.lines >= 8) tile.lines = 0;
+        tile.lines = i * steps * lines < next ? lines : 0;
         if (last) prefetch_edge(e, row, tile.rows);
         kernels->tile(&tile);
         if (last) kernels->finish(e->linear, tile.totals, tile.ldt, e->row + row, tile.rows, e->col, e->cols);
         row += tile.rows;
         tile.x += tile.rows * tile.ldx;
         if (tile.resume || !last) tile.totals += tile.rows * tile.ldt; /* else nobody needs them any more */
-        tile.ahead += tile.lines * (tile.k / 8) * LINE;
+        tile.ahead += tile.lines * steps * LINE;
     }
 }
 
@@ -67,16 +71,15 @@ static void run_panels(const bert_kernels *kernels, const bert_linear *linear, s
     const size_t ldw = linear->k * BERT_PANEL, ldt = panels * BERT_PANEL, col = panel * BERT_PANEL;
     const edge e = {.linear = linear, .row = row, .col = col, .cols = smaller(ldt, linear->n - col)};
     const float *w = linear->w + panel * ldw;
-    const unsigned lines = lines_per_step(rows, parts_of(rows, kernels->rows));
     for (size_t k = 0; k < linear->k; k += PIECE) {
         const int last = linear->k - k <= PIECE;
-        const size_t next = last ? panels * ldw : (k + PIECE) * BERT_PANEL;
+        const size_t next = last ? 0 : k + PIECE;
+        const float *ahead = last ? w + panels * ldw : w + next * BERT_PANEL;
         run_piece(kernels,
                   (bert_tile){.totals = totals, .ldt = ldt, .x = linear->x + row * linear->ldx + k, .ldx = linear->ldx,
                               .w = w + k * BERT_PANEL, .ldw = ldw, .panels = panels,
-                              .k = smaller(PIECE, linear->k - k), .resume = k > 0,
-                              .ahead = (uintptr_t)w + next * sizeof *w, .lines = lines},
-                  rows, &e, last);
+                              .k = smaller(PIECE, linear->k - k), .resume = k > 0, .ahead = (uintptr_t)ahead},
+                  rows, smaller(PIECE, linear->k - next), &e, last);
     }
 }
 

@@ -232,14 +232,15 @@ static void check_packing(const bert_kernels *kernels) {
 }
 
 void check_products(const bert_kernels *kernels) {
-    static const size_t widths[] = {1, 10, 16, 26, 40, 100, 312}, depths[] = {1, 7, 8, 40, 127, 128, 129, 257, 300};
+    static const size_t widths[] = {1, 10, 16, 26, 40, 100, 312};
+    static const size_t depths[] = {1, 7, 8, 40, 127, 128, 129, 257, 300, 384, 385, 769};
     random_seed(2);
     check_packing(kernels);
     check_blocks(kernels);
-    for (size_t t = 1; t <= 40; t++) check_layer(kernels, t, widths[t % 7], depths[t % 9]);
+    for (size_t t = 1; t <= 40; t++) check_layer(kernels, t, widths[t % 7], depths[t % 12]);
     for (size_t k = 1; k <= 300; k += 23) check_layer(kernels, 3, 20, k);
-    for (size_t t = 1; t <= 10; t++) /* every shape of tile */
-        for (size_t n = 16; n <= 144; n += 32) check_layer(kernels, t, n, 137);
+    for (size_t t = 1; t <= 10; t++) /* every shape of tile, also one that goes on with its totals */
+        for (size_t n = 16; n <= 144; n += 32) check_layer(kernels, t, n, 393);
     check_layer(kernels, 200, 50, 70);
     check_layer(kernels, 30, 24, 1700); /* several pieces of K */
     check_finish(kernels);

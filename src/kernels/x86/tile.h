@@ -49,7 +49,7 @@ TILE_INLINE void add_to_total(float *total, vec sum, int resume) {
     vec_store(total, resume ? vec_add(vec_load(total), sum) : sum);
 }
 
-/* Into L2: there it waits out of the way of the piece in use. What is left to ask for begins behind it. */
+/* Into L2: L1 is for the piece in use, or for x and totals. What is left to ask for begins behind it. */
 TILE_INLINE uintptr_t prefetch_ahead(uintptr_t ahead, unsigned lines, size_t ldw, size_t panels) {
     for (; lines > 0; lines--, ahead += 64)
         for (size_t panel = 0; panel < panels; panel++)
