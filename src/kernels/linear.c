@@ -16,7 +16,7 @@ enum {
     FULL_TILES = 18,        /* rows that are full tiles of 9 and of 6, AVX-512's and the others' */
     PIECE = 3 * BERT_CHUNK, /* terms of K: with fewer, totals go to L2 and back more often; with more, a panel is too
                              * much for L1 */
-    STEP = 8,               /* terms of K between two prefetches of a tile */
+    STEP = 8,               /* terms of K between two prefetches of a tile, as table.h says */
     LINE = 64               /* bytes */
 };
 static_assert(ROW_BLOCK % FULL_TILES == 0, "else a block could have more rows than scratch has");

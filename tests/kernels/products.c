@@ -108,7 +108,6 @@ static void check_accuracy(const bert_kernels *kernels, size_t k, double bound) 
     CHECK(error <= bound, "%s linear: rms error %.3g at K %zu", kernels->name, error, k);
 }
 
-/* The edge alone gives what the whole layer gives. */
 /* Every row is in one block, and no block has more rows than scratch is made for. */
 static void check_blocks(const bert_kernels *kernels) {
     for (size_t t = 1; t <= 2000; t++) {
@@ -122,6 +121,7 @@ static void check_blocks(const bert_kernels *kernels) {
     }
 }
 
+/* The edge alone gives what the whole layer gives. */
 static void check_finish(const bert_kernels *kernels) {
     test_layer layer = new_layer(5, 37, 50);
     float *y = run_layer(kernels, &layer, BERT_EPILOGUE_NONE, 0), *expected;
